@@ -1,0 +1,30 @@
+/* client/core/scope.h - the stack of scopes of a thread: lifetime of what is made, and the first failure.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CORE_SCOPE_H
+#define CORE_SCOPE_H
+
+#include <mesh/scope.h>
+
+#include "base/error.h"
+#include "core/object.h"
+
+/* The outermost scope of this thread: opened by mesh_init() / mesh_attach(), ended by mesh_finalize() / detaching. */
+int scope_open_outermost(void);
+int scope_close_outermost(void);
+
+struct mesh_scope *scope_current(void); /* NULL: none open */
+int                scope_depth(const struct mesh_scope *s); /* 1: the outermost */
+
+/* Every public tensor call begins so: false (and the call does nothing and returns NULL) when no scope is open - then the
+ * error is MESH_ESTATE - or when the innermost one has failed. */
+bool scope_enter(const char *public_function);
+
+/* Marks the innermost scope failed with this thread's last error (the first failure wins); returns NULL for convenience.
+ * A failure that only this rank sees (err_is_local()) goes to the hook, so that the other ranks hear of it. */
+void *scope_fail(int status);
+
+/* Installed by comm when a session starts: tells meshd about a local failure. */
+typedef void (*scope_local_failure_fn)(const mesh_error *e);
+void scope_set_local_failure_hook(scope_local_failure_fn fn); /* of this thread; NULL: none */
+
+#endif

@@ -1,0 +1,34 @@
+/* client/dtensor/redistribute.h - from one list of placements to another, as a list of one-dimensional moves.
+ *
+ * A move changes the placement on one mesh dim.  It is a simple collective (or none) only while no later mesh dim splits
+ * the tensor dim it touches, since the inner split depends on the outer; the planner searches the cheapest legal sequence.
+ * Planning is pure; running it is redistribute_run().
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DTENSOR_REDISTRIBUTE_H
+#define DTENSOR_REDISTRIBUTE_H
+
+#include "dtensor/dtensor.h"
+
+#define REDISTRIBUTE_MAX_MOVES 16
+
+struct move {
+    int            mesh_dim;
+    mesh_placement from, to;
+    int64_t        bytes; /* sent per rank by the largest sender; 0: local only */
+};
+
+struct move_list {
+    int         n;
+    struct move at[REDISTRIBUTE_MAX_MOVES];
+    double      cost;     /* bytes plus a constant per collective; a pure function of global facts */
+};
+
+int redistribute_plan(mesh_shape global, mesh_dtype t, int mesh_ndim, const int *mesh_size, const mesh_placements *from,
+                      const mesh_placements *to, struct move_list *ret_moves);
+/* "S(0)->R on dp (all_gather, 4096 bytes), ..." */
+const char *redistribute_text(const struct move_list *moves, const mesh_device_mesh *m, char *buf, size_t cap);
+
+/* The local part under `to`; the reference is the caller's.  NULL: error set. */
+struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placements *to);
+
+#endif
