@@ -7,12 +7,12 @@
 
 #include <stddef.h>
 
-void *mem_alloc(size_t bytes);             /* 64-byte aligned, not zeroed; bytes 0 gives a pointer that can be freed */
+void *mem_alloc(size_t bytes); /* 64-byte aligned, not zeroed; bytes 0 gives a pointer that can be freed */
 void *mem_zalloc(size_t bytes);
 void *mem_alloc_array(size_t n, size_t size); /* NULL also when n * size does not fit */
 void *mem_realloc(void *p, size_t old_bytes, size_t new_bytes);
 char *mem_strdup(const char *s);
-void *mem_free(void *p);                   /* NULL is fine; returns NULL */
+void *mem_free(void *p); /* NULL is fine; returns NULL */
 
 #define mem_new(type)          ((type *)mem_zalloc(sizeof(type)))
 #define mem_new_array(type, n) ((type *)mem_alloc_array((n), sizeof(type)))

@@ -32,9 +32,11 @@ int err_wrap(int status, const char *outer_format, ...) PRINTF_LIKE(2, 3);
 /* Makes a stored record this thread's last error and returns its status. */
 int err_restore(const mesh_error *e);
 bool err_is_local(void);
+const mesh_error *err_last(void); /* never NULL; what mesh_last_error() gives programs */
 
 void err_enter(const char *public_function);
 void err_set_rank(int rank); /* this thread's rank from now on; -1: none yet */
+int err_rank(void);
 void err_clear(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* proto/base/log.h - log lines: "ms level topic message key=value", by topic and level.
  *
- * MESH_LOG=warn,comm:debug sets the levels; the default is warnings only.  The topic is the layer.  Lines go to stderr
+ * MESH_LOG=warn,comm:debug sets the levels (off error warn info debug trace); the default is warnings only.  The topic is
+ * the layer.  Lines go to stderr
  * through one replaceable function.  A warning ends with what we do about it ("..., retrying in 250 ms").
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BASE_LOG_H
@@ -14,7 +15,7 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG, LOG_TRACE };
 
 typedef void (*log_sink)(enum log_level level, const char *line, void *arg);
 
-int  log_configure(const char *spec); /* "warn,comm:debug"; MESH_EINVAL names the word that is not understood */
+int log_configure(const char *spec);         /* NULL: the default; MESH_EINVAL names the word that is not understood */
 void log_set_sink(log_sink sink, void *arg); /* NULL: stderr */
 bool log_enabled(const char *topic, enum log_level level);
 void log_write(const char *topic, enum log_level level, const char *format, ...) PRINTF_LIKE(3, 4);

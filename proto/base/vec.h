@@ -11,10 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define VEC(type)      \
-    struct {           \
-        type  *at;     \
-        size_t n, cap; \
+#include "base/alloc.h"
+
+#define VEC(type)                                                                                                      \
+    struct {                                                                                                           \
+        type *at;                                                                                                      \
+        size_t n, cap;                                                                                                 \
     }
 
 /* Makes room for n items in all; false: out of memory, nothing changed. */
