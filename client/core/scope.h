@@ -8,15 +8,23 @@
 #include "base/error.h"
 #include "core/object.h"
 
-/* The outermost scope of this thread: opened by mesh_init() / mesh_attach(), ended by mesh_finalize() / detaching. */
-int scope_open_outermost(void);
-int scope_close_outermost(void);
+/* For core itself; everyone else uses the functions. */
+struct mesh_scope {
+    struct mesh_scope *enclosing; /* NULL: the outermost */
+    struct object *newest;        /* what the scope owns */
+    mesh_error first;             /* status 0: not failed */
+};
 
-struct mesh_scope *scope_current(void); /* NULL: none open */
-int                scope_depth(const struct mesh_scope *s); /* 1: the outermost */
+/* The outermost scope of this thread: opened by mesh_init() / mesh_attach(), ended by mesh_finalize() / detaching.
+ * Closing ends the scopes inside it too, and returns what mesh_scope_end() of the outermost one would. */
+int scope_open_outermost(void);  /* MESH_ESTATE: open already */
+int scope_close_outermost(void); /* nothing open: 0 */
+
+struct mesh_scope *scope_current(void);      /* NULL: none open */
+int scope_depth(const struct mesh_scope *s); /* 1: the outermost */
 
 /* Every public tensor call begins so: false (and the call does nothing and returns NULL) when no scope is open - then the
- * error is MESH_ESTATE - or when the innermost one has failed. */
+ * error is MESH_ESTATE - or when the innermost one has failed: then its first failure is this thread's last error again. */
 bool scope_enter(const char *public_function);
 
 /* Marks the innermost scope failed with this thread's last error (the first failure wins); returns NULL for convenience.
