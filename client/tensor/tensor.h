@@ -9,27 +9,29 @@
 
 struct storage {
     atomic_int references;
-    void      *data;
-    size_t     bytes;
-    bool       is_borrowed; /* mesh_tensor_view(): the user's memory */
+    void *data;
+    size_t bytes;
+    bool is_borrowed; /* mesh_tensor_view(): the user's memory */
 };
 
 struct mesh_tensor {
-    struct object   object;
-    mesh_shape      shape;
-    mesh_dtype      dtype;
-    int64_t         n;       /* elements */
-    void           *data;    /* [n], inside storage */
+    struct object object;
+    mesh_shape shape;
+    mesh_dtype dtype;
+    int64_t n;  /* elements */
+    void *data; /* [n], inside storage */
     struct storage *storage;
 };
 
-/* NULL: error set.  Not owned by a scope: the caller holds the reference (object_unref(&t->object)). */
-struct mesh_tensor *tensor_new(mesh_shape shape, mesh_dtype dtype);          /* not initialised */
+/* NULL: error set.  Not owned by a scope: the caller holds the one reference (tensor_unref(), or tensor_give_to_scope()). */
+struct mesh_tensor *tensor_new(mesh_shape shape, mesh_dtype dtype); /* not initialised */
 struct mesh_tensor *tensor_new_zeroed(mesh_shape shape, mesh_dtype dtype);
-struct mesh_tensor *tensor_share(struct mesh_tensor *t, mesh_shape shape);   /* same storage, same number of elements */
+struct mesh_tensor *tensor_share(struct mesh_tensor *t, mesh_shape shape); /* same storage, same number of elements */
 struct mesh_tensor *tensor_view(void *data, mesh_shape shape, mesh_dtype dtype); /* borrows data */
-void                tensor_unref(struct mesh_tensor *t);                     /* NULL is fine */
+void tensor_unref(struct mesh_tensor *t);                                        /* NULL is fine */
 struct mesh_tensor *tensor_ref(struct mesh_tensor *t);
-size_t              tensor_bytes(const struct mesh_tensor *t);
+/* The caller's reference becomes the innermost scope's, as for what a public function returns; t is new and unshared. */
+struct mesh_tensor *tensor_give_to_scope(struct mesh_tensor *t);
+size_t tensor_bytes(const struct mesh_tensor *t);
 
 #endif

@@ -1,0 +1,108 @@
+/* tensor/fill.c - fills a part of a tensor so that every layout gives the same whole.
+ *
+ * Element i of the part is a function of its row-major index in the *global* tensor, so that any number of ranks in any
+ * layout hold the same logical tensor, random numbers included.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tensor/kernels.h"
+#include "tensor/numbers.h"
+#include "tensor/shape.h"
+#include "tensor/walk.h"
+
+/* n elements whose global indices begin at `index`, `step` apart. */
+typedef void (*fill_row)(void *out, const struct fill *f, int64_t index, int64_t step, int64_t n);
+
+/* 24 bits, which f32 holds exactly, so that rounding never reaches the open end. */
+static double uniform_24_bits(const struct fill *f, int64_t index)
+{
+    return floor(rng_uniform(f->key, (uint64_t)index) * 0x1p24) * 0x1p-24;
+}
+
+static float uniform_F32(const struct fill *f, int64_t index)
+{
+    float v = (float)(f->a + (f->b - f->a) * uniform_24_bits(f, index));
+    return v >= (float)f->b && f->a < f->b ? nextafterf((float)f->b, (float)f->a) : v;
+}
+
+static double uniform_F64(const struct fill *f, int64_t index)
+{
+    return f->a + (f->b - f->a) * rng_uniform(f->key, (uint64_t)index);
+}
+
+#define RANDOM_ROWS(D, T, U, unused)                                                                                   \
+    static void uniform_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)              \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = uniform_##D(f, index + i * step);                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void normal_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)               \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = (T)(f->a + f->b * rng_normal(f->key, (uint64_t)(index + i * step)));                              \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(RANDOM_ROWS, 0)
+
+#define VALUE_ROW(D, T, U, unused)                                                                                     \
+    static void value_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        T v = (T)f->a;                                                                                                 \
+        (void)index;                                                                                                   \
+        (void)step;                                                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = v;                                                                                                \
+        }                                                                                                              \
+    }
+NUMBER_TYPES(VALUE_ROW, 0)
+
+static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64_t step, int64_t n)
+{
+    (void)index;
+    (void)step;
+    memset(out, f->a != 0 ? 1 : 0, (size_t)n);
+}
+
+#define VALUE_ENTRY(D, T, U, unused)   [MESH_##D] = value_row_##D,
+#define UNIFORM_ENTRY(D, T, U, unused) [MESH_##D] = uniform_row_##D,
+#define NORMAL_ENTRY(D, T, U, unused)  [MESH_##D] = normal_row_##D,
+static const fill_row fill_rows[][N_DTYPES] = {
+    [FILL_VALUE] = { [MESH_BOOL] = value_row_BOOL, NUMBER_TYPES(VALUE_ENTRY, 0) },
+    [FILL_UNIFORM] = { FLOAT_TYPES(UNIFORM_ENTRY, 0) },
+    [FILL_NORMAL] = { FLOAT_TYPES(NORMAL_ENTRY, 0) },
+};
+
+static const char *const fill_names[] = { [FILL_VALUE] = "full", [FILL_UNIFORM] = "rand", [FILL_NORMAL] = "randn" };
+
+int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f)
+{
+    fill_row row = fill_rows[f->kind][out->dtype];
+    if (row == NULL) {
+        return unsupported_dtype(fill_names[f->kind], out->dtype);
+    }
+    if (f->kind == FILL_VALUE && !number_fits(out->dtype, f->a)) {
+        return err_set(MESH_EINVAL, "full: a tensor of %s cannot hold %g", dtype_name(out->dtype), f->a);
+    }
+    PRE(b->ndim == global.ndim && out->shape.ndim == global.ndim);
+    int64_t item = (int64_t)dtype_size(out->dtype), begin = 0;
+    struct walk w;
+    struct walk_at at;
+    walk_init(&w);
+    for (int d = 0; d < global.ndim; d++) {
+        int64_t stride = shape_inner(global, d);
+        begin += b->offset[d] * stride;
+        walk_push(&w, b->extent[d], (int64_t[WALK_OPERANDS]){ shape_inner(out->shape, d), stride });
+    }
+    for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
+        row((char *)out->data + at.offset[0] * item, f, begin + at.offset[1], walk_step(&w, 1), walk_inner(&w));
+    }
+    return 0;
+}

@@ -1,0 +1,160 @@
+/* tensor/k_reduce.c - sums over dimensions.
+ *
+ * Every output element has an accumulator, f64 for floats and 64-bit wrapping for integers, and is rounded once at the end.
+ * The order of additions depends on the shape alone, so a sum repeats bit for bit.
+ *
+ *     sum, mean   over the dimensions of a mask (mean: scaled by 1 / the global count, which the caller knows)
+ *     sum_to      over the dimensions that expand had stretched or added in front
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tensor/kernels.h"
+#include "tensor/numbers.h"
+#include "tensor/shape.h"
+#include "tensor/walk.h"
+
+union sum {
+    double f;
+    uint64_t i;
+};
+
+/* One row of the walk: step 0 adds all of x to sum[0], step 1 adds x[i] to sum[i]. */
+typedef void (*sum_row)(union sum *sum, int64_t step, const void *x, int64_t n);
+typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t n);
+
+#define LANES 8 /* independent sums: the compiler keeps them in vector registers, and errors grow more slowly */
+
+#define SUM_ROW(D, T, S, member)                                                                                       \
+    static S total_##D(const T *x, int64_t n)                                                                          \
+    {                                                                                                                  \
+        S lane[LANES] = { 0 }, total = 0;                                                                              \
+        int64_t i = 0;                                                                                                 \
+        for (; i + LANES <= n; i += LANES) {                                                                           \
+            for (int l = 0; l < LANES; l++) {                                                                          \
+                lane[l] += (S)x[i + l];                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (; i < n; i++) {                                                                                           \
+            total += (S)x[i];                                                                                          \
+        }                                                                                                              \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            total += lane[l];                                                                                          \
+        }                                                                                                              \
+        return total;                                                                                                  \
+    }                                                                                                                  \
+    static void sum_row_##D(union sum *sum, int64_t step, const void *x_, int64_t n)                                   \
+    {                                                                                                                  \
+        const T *x = x_;                                                                                               \
+        if (step == 0) {                                                                                               \
+            sum[0].member += total_##D(x, n);                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            sum[i].member += (S)x[i];                                                                                  \
+        }                                                                                                              \
+    }
+
+#define STORE_ALL(D, T, value)                                                                                         \
+    static void store_all_##D(void *out_, const union sum *sum, double scale, int64_t n)                               \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        (void)scale;                                                                                                   \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = (T)(value);                                                                                       \
+        }                                                                                                              \
+    }
+
+/* clang-format off */
+#define SUMMED_TYPES(X)            \
+    X(F32,  float,   double,   f)  \
+    X(F64,  double,  double,   f)  \
+    X(I8,   int8_t,  uint64_t, i)  \
+    X(U8,   uint8_t, uint64_t, i)  \
+    X(I32,  int32_t, uint64_t, i)  \
+    X(I64,  int64_t, uint64_t, i)  \
+    X(BOOL, bool,    uint64_t, i)
+/* clang-format on */
+SUMMED_TYPES(SUM_ROW)
+STORE_ALL(F32, float, sum[i].f * scale)
+STORE_ALL(F64, double, sum[i].f * scale)
+STORE_ALL(I8, int8_t, sum[i].i)
+STORE_ALL(U8, uint8_t, sum[i].i)
+STORE_ALL(I32, int32_t, sum[i].i)
+STORE_ALL(I64, int64_t, sum[i].i)
+
+#define SUM_ENTRY(D, T, S, member)   [MESH_##D] = sum_row_##D,
+#define STORE_ENTRY(D, T, U, unused) [MESH_##D] = store_all_##D,
+static const sum_row sum_rows[N_DTYPES] = { SUMMED_TYPES(SUM_ENTRY) };
+static const store_all store_alls[N_DTYPES] = { NUMBER_TYPES(STORE_ENTRY, 0) };
+
+/* Integers sum into integers (their own dtype or i64), floats into floats. */
+static int check_dtypes(const char *name, mesh_dtype in, mesh_dtype out, double scale)
+{
+    bool in_is_float = dtype_kind(in) == DTYPE_FLOAT, out_is_float = dtype_kind(out) == DTYPE_FLOAT;
+    if (sum_rows[in] == NULL || (!in_is_float && scale != 1)) {
+        return unsupported_dtype(name, in);
+    }
+    if (store_alls[out] == NULL || in_is_float != out_is_float) {
+        return err_set(MESH_EUNSUPPORTED, "%s of %s cannot be a tensor of %s", name, dtype_name(in), dtype_name(out));
+    }
+    return 0;
+}
+
+/* Sums `in` over the dimensions in mask; out has the elements of the others, in order. */
+static int sum_over(const char *name, const struct mesh_tensor *in, uint32_t mask, struct mesh_tensor *out,
+                    double scale)
+{
+    int r = check_dtypes(name, in->dtype, out->dtype, scale);
+    if (r < 0) {
+        return r;
+    }
+    union sum *sum = mem_zalloc((size_t)out->n * sizeof *sum);
+    if (sum == NULL) {
+        return err_no_memory((size_t)out->n * sizeof *sum, "the accumulators of a sum");
+    }
+    struct walk w;
+    struct walk_at at;
+    int64_t item = (int64_t)dtype_size(in->dtype), kept[MESH_MAX_NDIM], stride = 1;
+    for (int d = in->shape.ndim - 1; d >= 0; d--) { /* strides of the result that keeps its dimensions */
+        kept[d] = mask >> d & 1 ? 0 : stride;
+        stride *= mask >> d & 1 ? 1 : in->shape.dim[d];
+    }
+    POST(stride == out->n);
+    walk_init(&w);
+    for (int d = 0; d < in->shape.ndim; d++) {
+        walk_push(&w, in->shape.dim[d], (int64_t[WALK_OPERANDS]){ kept[d], shape_inner(in->shape, d) });
+    }
+    for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
+        sum_rows[in->dtype](sum + at.offset[0], walk_step(&w, 0), (const char *)in->data + at.offset[1] * item,
+                            walk_inner(&w));
+    }
+    store_alls[out->dtype](out->data, sum, scale, out->n);
+    mem_free(sum);
+    return 0;
+}
+
+int k_sum(const struct kernel_call *c)
+{
+    return sum_over("sum", c->in[0], c->attr->dims, c->out[0], 1);
+}
+
+int k_sum_scaled(const struct kernel_call *c)
+{
+    return sum_over("mean", c->in[0], c->attr->dims, c->out[0], c->attr->value[0]);
+}
+
+int k_sum_to(const struct kernel_call *c)
+{
+    mesh_shape from = c->in[0]->shape, to = c->out[0]->shape;
+    int leading = from.ndim - to.ndim;
+    uint32_t mask = 0;
+    for (int d = 0; d < from.ndim; d++) {
+        bool was_stretched = d < leading || (to.dim[d - leading] == 1 && from.dim[d] != 1);
+        mask |= was_stretched ? UINT32_C(1) << d : 0;
+    }
+    return sum_over("sum_to", c->in[0], mask, c->out[0], 1);
+}

@@ -1,0 +1,136 @@
+/* tensor/tensor.c - the life of a plain array: a reference-counted object over reference-counted storage.
+ *
+ *     mesh_tensor --.                     Several tensors (reshaped views, a DTensor's local part that the user holds)
+ *     mesh_tensor --+--> storage --> data  may share one storage; the last one frees it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/tensor.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+
+static void storage_unref(struct storage *s)
+{
+    if (s == NULL || atomic_fetch_sub(&s->references, 1) != 1) {
+        return;
+    }
+    if (!s->is_borrowed) {
+        mem_free(s->data);
+    }
+    mem_free(s);
+}
+
+static void tensor_free(struct object *o)
+{
+    struct mesh_tensor *t = container_of(o, struct mesh_tensor, object);
+    storage_unref(t->storage);
+    mem_free(t);
+}
+
+static const struct object_class tensor_class = { .name = "tensor", .free = tensor_free };
+
+/* Takes the storage, also when it fails. */
+static struct mesh_tensor *tensor_over(struct storage *storage, mesh_shape shape, mesh_dtype dtype)
+{
+    struct mesh_tensor *t = mem_new(struct mesh_tensor);
+    if (t == NULL) {
+        storage_unref(storage);
+        err_no_memory(sizeof *t, "a tensor");
+        return NULL;
+    }
+    object_init_unscoped(&t->object, &tensor_class);
+    t->shape = shape;
+    t->dtype = dtype;
+    t->n = shape_numel(shape);
+    t->data = storage->data;
+    t->storage = storage;
+    return t;
+}
+
+static struct storage *storage_new(void *data, size_t bytes, bool is_borrowed)
+{
+    struct storage *s = mem_new(struct storage);
+    if (s == NULL) {
+        err_no_memory(sizeof *s, "a tensor's storage");
+        return NULL;
+    }
+    atomic_init(&s->references, 1);
+    s->data = data;
+    s->bytes = bytes;
+    s->is_borrowed = is_borrowed;
+    return s;
+}
+
+static struct mesh_tensor *tensor_allocate(mesh_shape shape, mesh_dtype dtype, void *(*allocate)(size_t bytes))
+{
+    size_t n = (size_t)shape_numel(shape), item = dtype_size(dtype), bytes = n * item;
+    char text[SHAPE_TEXT_BYTES];
+    void *data = n > PTRDIFF_MAX / item ? NULL : allocate(bytes);
+    if (data == NULL) {
+        err_set(MESH_ENOMEM, "no memory for a tensor %s of %s: %zu elements of %zu bytes",
+                shape_text(shape, text, sizeof text), dtype_name(dtype), n, item);
+        return NULL;
+    }
+    struct storage *s = storage_new(data, bytes, false);
+    if (s == NULL) {
+        mem_free(data);
+        return NULL;
+    }
+    return tensor_over(s, shape, dtype);
+}
+
+struct mesh_tensor *tensor_new(mesh_shape shape, mesh_dtype dtype)
+{
+    return tensor_allocate(shape, dtype, mem_alloc);
+}
+
+struct mesh_tensor *tensor_new_zeroed(mesh_shape shape, mesh_dtype dtype)
+{
+    return tensor_allocate(shape, dtype, mem_zalloc);
+}
+
+struct mesh_tensor *tensor_share(struct mesh_tensor *t, mesh_shape shape)
+{
+    PRE(shape_numel(shape) == t->n);
+    atomic_fetch_add(&t->storage->references, 1);
+    struct mesh_tensor *shared = tensor_over(t->storage, shape, t->dtype);
+    if (shared != NULL) {
+        shared->data = t->data;
+    }
+    return shared;
+}
+
+struct mesh_tensor *tensor_view(void *data, mesh_shape shape, mesh_dtype dtype)
+{
+    struct storage *s = storage_new(data, (size_t)shape_numel(shape) * dtype_size(dtype), true);
+    return s == NULL ? NULL : tensor_over(s, shape, dtype);
+}
+
+void tensor_unref(struct mesh_tensor *t)
+{
+    if (t != NULL) {
+        object_unref(&t->object);
+    }
+}
+
+struct mesh_tensor *tensor_ref(struct mesh_tensor *t)
+{
+    object_ref(&t->object);
+    return t;
+}
+
+struct mesh_tensor *tensor_give_to_scope(struct mesh_tensor *t)
+{
+    PRE(t->object.scope == NULL && atomic_load(&t->object.references) == 1);
+    object_init(&t->object, &tensor_class);
+    return t;
+}
+
+size_t tensor_bytes(const struct mesh_tensor *t)
+{
+    return (size_t)t->n * dtype_size(t->dtype);
+}
