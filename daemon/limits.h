@@ -1,0 +1,32 @@
+/* daemon/limits.h - every bound of the daemon, in one place.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_LIMITS_H
+#define DAEMON_LIMITS_H
+
+#define MESHD_PROTOCOL       1
+
+#define MAX_NAME_BYTES       128   /* of jobs, barriers, groups: [A-Za-z0-9._-], '/' inside */
+#define MAX_RANKS            65536 /* of one job */
+#define MAX_HOST_BYTES       64    /* longer host names are cut */
+#define MAX_ADDRESSES        4     /* per rank */
+#define MAX_ADDRESS_BYTES    160
+#define MAX_HELLO_BYTES      4096 /* of the first frame, before anything is known about its sender */
+#define HELLO_TIMEOUT_MS     5000
+#define DEFAULT_TIMEOUT_MS   60000 /* of a request that names none */
+#define MAX_TIMEOUT_MS       (INT64_C(7) * 24 * 3600 * 1000)
+
+#define MAX_KEY_BYTES        1024
+#define MAX_VALUE_BYTES      (1u << 20)
+#define MAX_WAIT_KEYS        1024
+#define MAX_STORE_KEYS       (1u << 18) /* per job */
+#define MAX_STORE_BYTES      (256u << 20)
+#define MAX_STORE_WAITERS    MAX_RANKS
+
+#define MAX_BARRIERS         1024 /* open at once in one job */
+#define MAX_AGREEMENTS       1024 /* kept per job; the oldest closed one makes room */
+#define MAX_DESCRIPTOR_BYTES 4096
+#define MAX_GROUP_RECORDS    4096
+#define MAX_REPORTS_PER_RANK 1024 /* passed on to the others */
+#define MAX_FINISHED_JOBS    64   /* remembered for `meshctl status` */
+
+#endif

@@ -1,0 +1,20 @@
+/* daemon/sentence.h - the parts error sentences are made of: lists of ranks, printable keys, checked names.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_SENTENCE_H
+#define DAEMON_SENTENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/actions.h"
+
+/* "rank 3", "ranks 0-2 5", "ranks 0 2 4 ... (900 in all)"; rank [n] ascending; returns buf. */
+const char *sentence_ranks(char *buf, size_t cap, const uint32_t *rank, size_t n);
+/* The key in quotes with what cannot be printed escaped, cut to fit; returns buf. */
+const char *sentence_key(char *buf, size_t cap, struct bytes key);
+/* 1..MAX_NAME_BYTES of [A-Za-z0-9._-], or of any printable ASCII without blanks when is_path; else MESH_EINVAL about
+ * `what`. */
+int name_check(const char *what, const char *name, bool is_path);
+
+#endif
