@@ -1,0 +1,118 @@
+/* autograd/border.c - where values change layout, come in from plain tensors, or leave to them.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "autograd/border.h"
+
+#include "base/error.h"
+#include "core/scope.h"
+
+/* Every addend of a sum has the derivative of the sum: a whole gradient is already right for a pending input, and making
+ * it pending again would only cost a later reduction. */
+static void back_to_source(struct grad_call *c)
+{
+    mesh_placements p = c->node->in_placements[0];
+    for (int d = 0; d < p.n; d++) {
+        if (p.at[d].kind == MESH_IS_PARTIAL) {
+            mesh_placement dy = c->dy->placements.at[d];
+            p.at[d] = dy.kind == MESH_IS_PARTIAL ? dy : mesh_replicate();
+        }
+    }
+    c->dx[0] = dtensor_redistribute(c->dy, &p);
+}
+const struct gradient g_redistribute = { back_to_source, { 0 } };
+
+mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p)
+{
+    mesh_dtensor *y = dtensor_redistribute(x, p);
+    if (y == NULL || !tape_wants(&x, 1)) {
+        return y;
+    }
+    struct tape_entry e = { .name = "redistribute", .gradient = &g_redistribute, .n_in = 1, .in = &x };
+    return tape_record(&e, y) < 0 ? NULL : y;
+}
+
+/* The failure goes to the scope.  For expressions: returns NULL. */
+static void *fail(void)
+{
+    return scope_fail((int)mesh_last_error()->status);
+}
+
+static void *fail_null(const char *what)
+{
+    return scope_fail(err_set(MESH_EINVAL, "the %s is NULL", what));
+}
+
+MESH_API mesh_dtensor *mesh_redistribute(mesh_dtensor *x, mesh_placements p)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (x == NULL) {
+        return fail_null("tensor");
+    }
+    int r = placements_check("redistribute", x->shape, x->dtype, x->mesh->ndim, &p);
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    mesh_dtensor *y = ag_redistribute(x, &p);
+    return y != NULL ? y : fail();
+}
+
+/* Partial read as Replicate. */
+static mesh_placements without_partial(mesh_placements p)
+{
+    for (int d = 0; d < p.n; d++) {
+        if (p.at[d].kind == MESH_IS_PARTIAL) {
+            p.at[d] = mesh_replicate();
+        }
+    }
+    return p;
+}
+
+MESH_API mesh_dtensor *mesh_from_local_opt(mesh_tensor *local, mesh_device_mesh *m, mesh_placements p,
+                                           const mesh_from_local_options *o)
+{
+    static const mesh_from_local_options defaults = { .size = sizeof defaults };
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (local == NULL || m == NULL) {
+        return fail_null(local == NULL ? "local tensor" : "mesh");
+    }
+    mesh_placements grad = o != NULL ? o->grad : defaults.grad;
+    mesh_dtensor *x = dtensor_from_local(local, m, p, o != NULL ? o : &defaults);
+    if (x == NULL) {
+        return fail();
+    }
+    int r = grad.n > 0 ? placements_check("from_local's gradient", x->shape, x->dtype, m->ndim, &grad) : 0;
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    x->grad_placements = grad.n > 0 ? grad : without_partial(x->placements);
+    return x;
+}
+
+MESH_API mesh_tensor *mesh_to_local(mesh_dtensor *x)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (x == NULL) {
+        return fail_null("tensor");
+    }
+    struct mesh_tensor *t = tensor_share(x->local, x->local->shape);
+    return t != NULL ? tensor_give_to_scope(t) : fail();
+}
+
+MESH_API mesh_tensor *mesh_full_tensor(mesh_dtensor *x)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (x == NULL) {
+        return fail_null("tensor");
+    }
+    struct mesh_tensor *full = dtensor_full(x);
+    struct mesh_tensor *t = full == NULL ? NULL : tensor_share(full, full->shape);
+    tensor_unref(full);
+    return t != NULL ? tensor_give_to_scope(t) : fail();
+}

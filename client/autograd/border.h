@@ -1,0 +1,14 @@
+/* client/autograd/border.h - a change of layout that gradients pass through.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef AUTOGRAD_BORDER_H
+#define AUTOGRAD_BORDER_H
+
+#include "autograd/tape.h"
+
+/* dtensor_redistribute() with a record: p normalised; the result belongs to the innermost scope; NULL: error set. */
+mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p);
+
+/* The gradient of whatever changes only the layout: dy brought back, Partial read as Replicate where dy is whole. */
+extern const struct gradient g_redistribute;
+
+#endif

@@ -1,0 +1,174 @@
+/* autograd/public_autograd.c - the functions of mesh/autograd.h.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/autograd.h>
+
+#include "autograd/backward.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "core/scope.h"
+#include "tensor/shape.h"
+
+/* From a local part to the product of all parts there is no cheap way back: its gradient needs the other parts' product. */
+static bool has_product(const mesh_dtensor *x)
+{
+    for (int d = 0; d < x->placements.n; d++) {
+        if (x->placements.at[d].kind == MESH_IS_PARTIAL && x->placements.at[d].op == MESH_PROD) {
+            return x->grad_placements.n > 0;
+        }
+    }
+    return false;
+}
+
+static int check_leaf(const mesh_dtensor *x, bool on)
+{
+    if (x->node != NULL) {
+        return err_set(MESH_ESTATE, "an operator made this tensor, so its gradient follows the graph: ask for that of "
+                                    "the operator's inputs, or use mesh_detach()");
+    }
+    if (on && dtype_kind(x->dtype) != DTYPE_FLOAT) {
+        return err_set(MESH_EINVAL, "a tensor of %s has no gradient; only floating-point ones do",
+                       dtype_name(x->dtype));
+    }
+    if (on && has_product(x)) {
+        return err_set(MESH_EUNSUPPORTED, "the gradient of a Partial(prod) local part is not supported; redistribute "
+                                          "the tensor to Replicate and ask for that one's");
+    }
+    return 0;
+}
+
+MESH_API mesh_dtensor *mesh_requires_grad(mesh_dtensor *x, bool on)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    int r = x == NULL ? err_set(MESH_EINVAL, "the tensor is NULL") : check_leaf(x, on);
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    x->requires_grad = on;
+    return x;
+}
+
+MESH_API mesh_dtensor *mesh_detach(mesh_dtensor *x)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (x == NULL) {
+        return scope_fail(err_set(MESH_EINVAL, "the tensor is NULL"));
+    }
+    mesh_dtensor *alias = dtensor_alias(x);
+    return alias != NULL ? alias : scope_fail((int)mesh_last_error()->status);
+}
+
+MESH_API mesh_dtensor *mesh_grad(const mesh_dtensor *x)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (x == NULL) {
+        return scope_fail(err_set(MESH_EINVAL, "the tensor is NULL"));
+    }
+    if (x->grad == NULL) {
+        return NULL;
+    }
+    mesh_dtensor *alias = dtensor_alias(x->grad);
+    return alias != NULL ? alias : scope_fail((int)mesh_last_error()->status);
+}
+
+MESH_API bool mesh_grad_enable(bool on)
+{
+    return tape_set(on);
+}
+
+static int check_start(const mesh_dtensor *y)
+{
+    if (y == NULL) {
+        return err_set(MESH_EINVAL, "the tensor is NULL");
+    }
+    if (!y->requires_grad) {
+        return err_set(MESH_ESTATE, "nothing to differentiate: it depends on no tensor that requires a gradient");
+    }
+    return 0;
+}
+
+static int check_seed(const mesh_dtensor *y, const mesh_dtensor *grad)
+{
+    char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
+    if (grad == NULL) {
+        return err_set(MESH_EINVAL, "the gradient is NULL");
+    }
+    if (!shape_equal(y->shape, grad->shape)) {
+        return err_set(MESH_ESHAPE, "the gradient's shape %s is not that of the tensor, %s",
+                       shape_text(grad->shape, a, sizeof a), shape_text(y->shape, b, sizeof b));
+    }
+    if (y->dtype != grad->dtype) {
+        return err_set(MESH_EINVAL, "the gradient is of %s, the tensor of %s", dtype_name(grad->dtype),
+                       dtype_name(y->dtype));
+    }
+    if (y->mesh->id != grad->mesh->id) {
+        return err_set(MESH_EINVAL, "the gradient lives on another mesh than the tensor");
+    }
+    return 0;
+}
+
+static mesh_dtensor *ones_like(const mesh_dtensor *y)
+{
+    mesh_placements p = { .n = y->mesh->ndim };
+    for (int d = 0; d < p.n; d++) {
+        p.at[d] = mesh_replicate();
+    }
+    return dtensor_filled(y->shape, y->dtype, y->mesh, &p, &(struct fill){ .kind = FILL_VALUE, .a = 1 });
+}
+
+/* In a scope of its own, which frees each step's temporaries; seed NULL: ones. */
+static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed)
+{
+    mesh_scope *scope = mesh_scope_begin();
+    if (scope == NULL) {
+        return (int)mesh_last_error()->status;
+    }
+    err_enter(name);
+    seed = seed != NULL ? seed : ones_like(y);
+    int r = seed == NULL ? (int)mesh_last_error()->status : backward_run(name, scope, y, seed);
+    if (r < 0) {
+        scope_fail(r);
+    }
+    int ended = mesh_scope_end(scope);
+    if (r < 0 || ended < 0) {
+        scope_fail(r < 0 ? r : ended);
+    }
+    return r < 0 ? r : ended;
+}
+
+MESH_API int mesh_backward(mesh_dtensor *loss)
+{
+    if (!scope_enter(__func__)) {
+        return (int)mesh_last_error()->status;
+    }
+    int r = check_start(loss);
+    if (r == 0 && shape_numel(loss->shape) != 1) {
+        char text[SHAPE_TEXT_BYTES];
+        r = err_set(MESH_ESHAPE, "the loss has the shape %s: reduce it to one element, or use mesh_backward_from()",
+                    shape_text(loss->shape, text, sizeof text));
+    }
+    if (r < 0) {
+        scope_fail(r);
+        return r;
+    }
+    return run(__func__, loss, NULL);
+}
+
+MESH_API int mesh_backward_from(mesh_dtensor *y, mesh_dtensor *grad)
+{
+    if (!scope_enter(__func__)) {
+        return (int)mesh_last_error()->status;
+    }
+    int r = check_start(y);
+    r = r < 0 ? r : check_seed(y, grad);
+    if (r < 0) {
+        scope_fail(r);
+        return r;
+    }
+    return run(__func__, y, grad);
+}

@@ -1,0 +1,18 @@
+/* client/autograd/public_call.h - what every public operator does around ag_apply(): scope, NULL checks, failure.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef AUTOGRAD_PUBLIC_CALL_H
+#define AUTOGRAD_PUBLIC_CALL_H
+
+#include "autograd/apply.h"
+
+/* The innermost scope is open and well, and the first n inputs are there; else false, and the scope has failed. */
+bool public_enter(const char *public_function, mesh_dtensor *const *in, int n);
+
+/* Output 0 of the operator, or NULL and the scope has failed. */
+mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr);
+
+/* Whole, for operators of one or two inputs without further ado; attr NULL: none. */
+mesh_dtensor *public_op1(const char *public_function, enum op_id id, mesh_dtensor *x, const struct op_attr *attr);
+mesh_dtensor *public_op2(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b);
+
+#endif

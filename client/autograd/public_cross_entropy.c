@@ -1,0 +1,150 @@
+/* autograd/public_cross_entropy.c - the cross entropy, whose mean is completed in one reduction.
+ *
+ *     mean = (sum of the rows' losses) / (number of rows that count)
+ *
+ * Both are pending sums over the mesh dims that shard the rows.  They travel as the two elements of one tensor, so the mean
+ * costs one all_reduce, is exact for uneven shards, and leaves a replicated loss that is read without communication.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/ops.h>
+
+#include <string.h>
+
+#include "autograd/border.h"
+#include "autograd/public_call.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "core/scope.h"
+
+static int read_options(const mesh_dtensor *logits, const mesh_cross_entropy_options *o, struct op_attr *ret_attr)
+{
+    static const mesh_cross_entropy_options defaults = { .size = sizeof defaults };
+    o = o != NULL ? o : &defaults;
+    if ((int)o->reduction < MESH_REDUCTION_MEAN || o->reduction > MESH_REDUCTION_NONE) {
+        return err_set(MESH_EINVAL, "cross_entropy: %d is no mesh_reduction", (int)o->reduction);
+    }
+    if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1)) {
+        return err_set(MESH_EINVAL, "cross_entropy: label_smoothing is %g, outside [0, 1]", o->label_smoothing);
+    }
+    int ndim = logits->shape.ndim;
+    if (ndim < 1 || ndim > 2) {
+        return err_set(MESH_ESHAPE, "cross_entropy: logits have %d dims; [n, classes] or [classes] is needed", ndim);
+    }
+    *ret_attr = (struct op_attr){
+        .value = { o->label_smoothing, (double)logits->shape.dim[ndim - 1] },
+        .index = { o->ignore_index != NULL ? *o->ignore_index : -100 },
+        .mode = (int32_t)o->reduction,
+    };
+    return 0;
+}
+
+static bool is_whole(const mesh_dtensor *x)
+{
+    for (int d = 0; d < x->placements.n; d++) {
+        if (x->placements.at[d].kind != MESH_IS_REPLICATE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static mesh_placements replicated(const mesh_device_mesh *m)
+{
+    mesh_placements p = { .n = m->ndim };
+    for (int d = 0; d < p.n; d++) {
+        p.at[d] = mesh_replicate();
+    }
+    return p;
+}
+
+/* x[0] and x[1], both scalars laid out alike, as one tensor; NULL: error set. */
+static mesh_dtensor *pack(mesh_dtensor *const *x)
+{
+    bool is_member = x[0]->local->n == 1;
+    struct mesh_tensor *local = tensor_new(is_member ? MESH_SHAPE(2) : MESH_SHAPE(0), x[0]->dtype);
+    if (local == NULL) {
+        return NULL;
+    }
+    size_t item = dtype_size(x[0]->dtype);
+    for (size_t i = 0; is_member && i < 2; i++) {
+        memcpy((char *)local->data + i * item, x[i]->local->data, item);
+    }
+    return dtensor_new(x[0]->mesh, MESH_SHAPE(2), x[0]->dtype, &x[0]->placements, local);
+}
+
+static mesh_dtensor *unpack(mesh_dtensor *pair, size_t i)
+{
+    bool is_member = pair->local->n == 2;
+    struct mesh_tensor *local = tensor_new(is_member ? MESH_SCALAR_SHAPE : MESH_SHAPE(0), pair->dtype);
+    if (local == NULL) {
+        return NULL;
+    }
+    size_t item = dtype_size(pair->dtype);
+    if (is_member) {
+        memcpy(local->data, (const char *)pair->local->data + i * item, item);
+    }
+    return dtensor_new(pair->mesh, MESH_SCALAR_SHAPE, pair->dtype, &pair->placements, local);
+}
+
+/* Replaces the two pending scalars by whole ones, in one reduction; the first keeps its place in the graph. */
+static int complete(mesh_dtensor **inout_sum, mesh_dtensor **inout_count)
+{
+    mesh_dtensor *x[2] = { *inout_sum, *inout_count };
+    mesh_placements whole = replicated(x[0]->mesh);
+    mesh_dtensor *pair = pack(x);
+    pair = pair == NULL ? NULL : dtensor_redistribute(pair, &whole);
+    mesh_dtensor *sum = pair == NULL ? NULL : unpack(pair, 0);
+    mesh_dtensor *count = sum == NULL ? NULL : unpack(pair, 1);
+    if (count == NULL) {
+        return (int)mesh_last_error()->status;
+    }
+    if (tape_wants(x, 1)) {
+        struct tape_entry e = { .name = "cross_entropy", .gradient = &g_redistribute, .n_in = 1, .in = x };
+        int r = tape_record(&e, sum);
+        if (r < 0) {
+            return r;
+        }
+    }
+    *inout_sum = sum;
+    *inout_count = count;
+    return 0;
+}
+
+static int mean(mesh_dtensor *sum, mesh_dtensor *count, mesh_dtensor **ret_mean)
+{
+    bool alike = sum->dtype == count->dtype && mesh_placements_equal(sum->placements, count->placements);
+    int r = alike && !is_whole(sum) ? complete(&sum, &count) : 0;
+    static const struct op_attr none;
+    return r < 0 ? r : ag_apply(OP_div, (mesh_dtensor *[OP_MAX_INPUTS]){ sum, count }, &none, ret_mean);
+}
+
+static int apply(mesh_dtensor *logits, mesh_dtensor *target, const mesh_cross_entropy_options *o,
+                 mesh_dtensor **ret_loss)
+{
+    struct op_attr attr;
+    mesh_dtensor *in[OP_MAX_INPUTS] = { logits, target }, *out[OP_MAX_OUTPUTS] = { NULL };
+    int r = read_options(logits, o, &attr);
+    if (r < 0) {
+        return r;
+    }
+    if (attr.mode == MESH_REDUCTION_NONE) {
+        r = ag_apply(OP_cross_entropy_rows, in, &attr, out);
+    } else {
+        r = ag_apply(OP_cross_entropy_sum, in, &attr, out);
+    }
+    if (r == 0 && attr.mode == MESH_REDUCTION_MEAN) {
+        r = mean(out[0], out[1], &out[0]);
+    }
+    *ret_loss = out[0];
+    return r;
+}
+
+MESH_API mesh_dtensor *mesh_cross_entropy_opt(mesh_dtensor *logits, mesh_dtensor *target,
+                                              const mesh_cross_entropy_options *o)
+{
+    mesh_dtensor *in[2] = { logits, target }, *loss = NULL;
+    if (!public_enter(__func__, in, 2)) {
+        return NULL;
+    }
+    int r = apply(logits, target, o, &loss);
+    return r < 0 ? scope_fail(r) : loss;
+}
