@@ -11,6 +11,7 @@
 
 struct conn;
 
+/* The table is borrowed for the life of the conn (make it static const).  Both are called on the loop's thread. */
 struct conn_events {
     /* payload [header->length] is borrowed until the callback returns. */
     void (*frame)(struct conn *c, const struct frame_header *header, const uint8_t *payload, void *arg);
@@ -22,12 +23,19 @@ struct conn_events {
 /* How much may wait to be written before a peer that does not read is given up (MESH_ETOOLARGE). */
 #define CONN_MAX_QUEUED_BYTES (16u << 20)
 
-/* Sends one control frame; the payload is copied.  After the connection ended: MESH_EPEER. */
-int  conn_send(struct conn *c, const void *payload, size_t len);
-void conn_close(struct conn *c); /* flushes what is queued for at most 1 s, then closes; closed() follows */
+/* A connected stream socket (unix or tcp) becomes a conn, which takes it.  NULL: error set, fd still the caller's. */
+struct conn *conn_open(struct loop *l, int fd);
+
+/* Sends one control frame; the payload is copied.  After the connection ended: MESH_EPEER; too much waiting: MESH_ETOOLARGE,
+ * and the connection ends (closed() follows); a payload over FRAME_MAX_CONTROL_BYTES: MESH_ETOOLARGE, nothing else. */
+int conn_send(struct conn *c, const void *payload, size_t len);
+/* Flushes what is queued for at most 1 s, then closes; closed() follows.  NULL and a second call are fine. */
+void conn_close(struct conn *c);
+/* Reading begins with the first call.  NULL events: nobody listens any more. */
 void conn_set_events(struct conn *c, const struct conn_events *events, void *arg);
-/* The first frame must arrive within this time, else the connection ends with MESH_ETIMEDOUT; 0: no limit (default). */
+/* The next frame must arrive within this time from now, else the connection ends with MESH_ETIMEDOUT; 0: no limit
+ * (default).  The frame that arrives lifts it. */
 void conn_expect_frame_within(struct conn *c, int64_t timeout_ms);
-int  conn_peer_credentials(struct conn *c, uid_t *ret_uid, pid_t *ret_pid); /* unix connections only */
+int conn_peer_credentials(struct conn *c, uid_t *ret_uid, pid_t *ret_pid); /* unix connections only */
 
 #endif

@@ -34,18 +34,18 @@ enum frame_kind { FRAME_CONTROL = 0x4d, FRAME_HELLO, FRAME_DATA, FRAME_P2P, N_FR
 
 struct frame_header {
     uint64_t length;
-    uint8_t  kind;
-    uint8_t  version;
+    uint8_t kind;
+    uint8_t version;
     uint16_t step;
     uint32_t generation;
     uint64_t group;
     uint64_t sequence;
     uint64_t fingerprint;
-    uint8_t  collective;
-    uint8_t  dtype;
-    uint8_t  op;
-    uint8_t  plan;
-    int32_t  root;
+    uint8_t collective;
+    uint8_t dtype;
+    uint8_t op;
+    uint8_t plan;
+    int32_t root;
     uint64_t count;
     uint32_t tag;
     uint32_t reserved;

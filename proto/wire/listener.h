@@ -9,10 +9,11 @@
 
 struct listener;
 
-typedef void (*listener_fn)(struct conn *conn, void *arg); /* takes conn; must call conn_set_events() before it returns */
+typedef void (*listener_fn)(struct conn *conn,
+                            void *arg); /* takes conn; must call conn_set_events() before it returns */
 
 struct listener *listener_new(struct loop *l, const struct address *a, listener_fn fn, void *arg); /* NULL: error set */
 struct listener *listener_free(struct listener *l); /* removes the socket file; returns NULL */
-void             listener_address(const struct listener *l, struct address *ret_address); /* with the port the kernel picked */
+void listener_address(const struct listener *l, struct address *ret_address); /* with the port the kernel picked */
 
 #endif

@@ -11,15 +11,15 @@
 
 struct machine_state {
     const char *name;
-    uint32_t    moves; /* TO(a) | TO(b) */
-    unsigned    flags;
+    uint32_t moves; /* TO(a) | TO(b) */
+    unsigned flags;
 };
 
 struct machine {
     const struct machine_state *states;
-    const char                 *what; /* "dial" */
-    unsigned                    id;   /* dial#7 */
-    int                         state;
+    const char *what; /* "dial" */
+    unsigned id;      /* dial#7 */
+    int state;
 };
 
 void machine_init(struct machine *m, const char *what, const struct machine_state *states, int n_states);
