@@ -168,11 +168,12 @@ static bool is_over(const struct job *job)
     return job->liveness.n_alive == 0 && job->rendezvous.waiting.n == 0 && (job->is_ended || job->n_attached == 0);
 }
 
-bool jobs_drop_if_over(struct jobs *j, struct job *job, int64_t now_ms)
+bool jobs_drop_if_over(struct jobs *j, struct job *job, int64_t now_ms, struct actions *ret)
 {
     if (!is_over(job)) {
         return false;
     }
+    job_stop(job, "the job is over", ret);
     remember(j, job, now_ms);
     for (size_t i = 0; i < j->list.n; i++) {
         if (j->list.at[i] == job) {
@@ -189,7 +190,7 @@ bool jobs_drop_if_over(struct jobs *j, struct job *job, int64_t now_ms)
 static void form(struct job *job, const uint8_t *secret, int64_t now_ms, struct actions *ret)
 {
     bool had_one = job->rendezvous.running > 0;
-    if (rendezvous_form(&job->rendezvous, &job->liveness, secret, now_ms, ret) && had_one) {
+    if (secret != NULL && rendezvous_form(&job->rendezvous, &job->liveness, secret, now_ms, ret) && had_one) {
         store_forget(&job->store);
         barrier_stop(&job->barriers, "a new generation of the job began", ret);
         agree_fini(&job->agreements);

@@ -55,12 +55,13 @@ void jobs_fini(struct jobs *j);
 int jobs_create(struct jobs *j, const char *name, uint32_t size, uid_t uid, int64_t now_ms, struct job **ret_job);
 /* MESH_ENOTFOUND, or MESH_EAUTH when it is another user's (uid 0 may touch all). */
 int jobs_find(const struct jobs *j, const char *name, uid_t uid, struct job **ret_job);
-/* true: it was over; it is freed and remembered as finished. */
-bool jobs_drop_if_over(struct jobs *j, struct job *job, int64_t now_ms);
+/* true: it was over; it is freed and remembered as finished.  Who still waits for its store is answered. */
+bool jobs_drop_if_over(struct jobs *j, struct job *job, int64_t now_ms, struct actions *ret);
 
 const char *job_state_name(enum job_state s);
 enum job_state job_state(const struct job *job, const char **ret_reason);
 
+/* secret [SECRET_BYTES] is for the generation that may form by this; NULL: none forms. */
 int job_join(struct job *job, const struct join_call *c, const uint8_t *secret, struct actions *ret);
 /* By a rank, or by who waits to become one; others get MESH_ESTATE. */
 int job_leave(struct job *job, uint64_t client, const uint8_t *secret, int64_t now_ms, struct actions *ret);

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "daemon/limits.h"
+#include "daemon/bounds.h"
 
 int liveness_begin(struct liveness *l, const struct member *table, uint32_t n, int64_t now_ms)
 {

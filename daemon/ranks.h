@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/limits.h"
+#include "daemon/bounds.h"
 
 struct member { /* one rank, or who wants to become one */
     uint64_t client;

@@ -4,7 +4,7 @@
 #define DAEMON_RECORDS_H
 
 #include "base/vec.h"
-#include "daemon/limits.h"
+#include "daemon/bounds.h"
 #include "daemon/members.h"
 
 struct group_record {

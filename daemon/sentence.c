@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "daemon/limits.h"
+#include "daemon/bounds.h"
 
 static size_t run_length(const uint32_t *rank, size_t n)
 {
@@ -58,6 +58,17 @@ const char *sentence_key(char *buf, size_t cap, struct bytes key)
         }
     }
     snprintf(buf + len, cap - len, "\"");
+    return buf;
+}
+
+const char *sentence_clean(char *buf, size_t cap, const char *text)
+{
+    size_t i = 0;
+    for (; text[i] != 0 && i + 1 < cap; i++) {
+        unsigned char c = (unsigned char)text[i];
+        buf[i] = c < 0x20 || c == 0x7f ? '?' : text[i];
+    }
+    buf[i] = 0;
     return buf;
 }
 

@@ -13,6 +13,8 @@
 const char *sentence_ranks(char *buf, size_t cap, const uint32_t *rank, size_t n);
 /* The key in quotes with what cannot be printed escaped, cut to fit; returns buf. */
 const char *sentence_key(char *buf, size_t cap, struct bytes key);
+/* The text of somebody else, cut to fit, with what cannot be printed replaced by '?'; returns buf. */
+const char *sentence_clean(char *buf, size_t cap, const char *text);
 /* 1..MAX_NAME_BYTES of [A-Za-z0-9._-], or of any printable ASCII without blanks when is_path; else MESH_EINVAL about
  * `what`. */
 int name_check(const char *what, const char *name, bool is_path);

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "daemon/limits.h"
+#include "daemon/bounds.h"
 #include "daemon/sentence.h"
 #include "daemon/store_internal.h"
 
@@ -291,6 +291,9 @@ int store_wait(struct store *s, struct ticket who, const struct store_wait *w, s
     if (n_absent == 0) {
         actions_done(ret, who);
         return 0;
+    }
+    if (w->deadline_ms < 0) {
+        return err_set(MESH_ENOTFOUND, "store wait: %zu of the %zu keys are not there", n_absent, w->n);
     }
     return waits_add(s, who, w, false);
 }

@@ -47,7 +47,7 @@ int store_compare_set(struct store *s, struct ticket who, const struct store_com
 struct store_wait {
     const struct bytes *key; /* [n] */
     size_t n;
-    int64_t now_ms, deadline_ms;
+    int64_t now_ms, deadline_ms; /* < 0: MESH_ENOTFOUND at once when a key is absent */
 };
 int store_wait(struct store *s, struct ticket who, const struct store_wait *w, struct actions *ret);
 int store_delete(struct store *s, struct ticket who, struct bytes key, struct actions *ret);

@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "daemon/limits.h"
+#include "daemon/bounds.h"
 #include "daemon/sentence.h"
 
 struct key_wait {

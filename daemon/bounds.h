@@ -1,7 +1,7 @@
-/* daemon/limits.h - every bound of the daemon, in one place.
+/* daemon/bounds.h - every bound of the daemon, in one place.
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef DAEMON_LIMITS_H
-#define DAEMON_LIMITS_H
+#ifndef DAEMON_BOUNDS_H
+#define DAEMON_BOUNDS_H
 
 #define MESHD_PROTOCOL       1
 

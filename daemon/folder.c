@@ -1,0 +1,44 @@
+/* daemon/folder.c - make the folder of the daemon's socket, or check the one that is there.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/folder.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static int check_private(const char *folder)
+{
+    struct stat st;
+    if (lstat(folder, &st) < 0) {
+        return err_set(MESH_EIO, "%.120s: %s", folder, strerror(errno));
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return err_set(MESH_EAUTH, "%.120s is not a directory; remove it or name another socket with --socket", folder);
+    }
+    if (st.st_uid != geteuid()) {
+        return err_set(MESH_EAUTH, "%.120s belongs to uid %u, not to uid %u; name another socket with --socket", folder,
+                       st.st_uid, geteuid());
+    }
+    if ((st.st_mode & 077) != 0) {
+        return err_set(MESH_EAUTH, "%.120s is open to others (mode %03o); chmod 700 it", folder, st.st_mode & 0777);
+    }
+    return 0;
+}
+
+int folder_make(const char *file_path, bool must_be_private)
+{
+    char folder[256];
+    const char *slash = strrchr(file_path, '/');
+    if (slash == NULL || slash == file_path) {
+        return 0;
+    }
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - file_path), file_path);
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST) {
+        return err_set(MESH_EIO, "cannot make the directory %.120s of the socket: %s", folder, strerror(errno));
+    }
+    return must_be_private ? check_private(folder) : 0;
+}

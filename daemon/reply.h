@@ -1,0 +1,21 @@
+/* daemon/reply.h - answers and notices as frames.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_REPLY_H
+#define DAEMON_REPLY_H
+
+#include "daemon/client_conn.h"
+#include "mesh/v1/control.pb-c.h"
+
+/* Nothing is sent for request 0. */
+void reply_status(struct client *c, uint64_t request, int status, const char *sentence);
+/* m->request is written here; a message that cannot be sent becomes an error. */
+void reply_message(struct client *c, uint64_t request, Mesh__V1__DaemonMessage *m);
+void reply_notice(struct client *c, const struct notice *n, const char *sentence);
+
+/* Sends the action to its client; job: of ACTION_JOINED. */
+void reply_action(struct server *s, struct job *job, const struct action *a);
+
+/* The rank table of the job's generation: [size] of rows, their strings borrowed from the job.  Free with mem_free(). */
+Mesh__V1__RankInfo **rank_table_new(const struct job *job, int64_t now_ms);
+
+#endif
