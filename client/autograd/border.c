@@ -78,16 +78,13 @@ MESH_API mesh_dtensor *mesh_from_local_opt(mesh_tensor *local, mesh_device_mesh 
     if (local == NULL || m == NULL) {
         return fail_null(local == NULL ? "local tensor" : "mesh");
     }
-    mesh_placements grad = o != NULL ? o->grad : defaults.grad;
     mesh_dtensor *x = dtensor_from_local(local, m, p, o != NULL ? o : &defaults);
     if (x == NULL) {
         return fail();
     }
-    int r = grad.n > 0 ? placements_check("from_local's gradient", x->shape, x->dtype, m->ndim, &grad) : 0;
-    if (r < 0) {
-        return scope_fail(r);
+    if (x->grad_placements.n == 0) {
+        x->grad_placements = without_partial(x->placements);
     }
-    x->grad_placements = grad.n > 0 ? grad : without_partial(x->placements);
     return x;
 }
 

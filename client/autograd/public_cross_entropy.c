@@ -26,11 +26,12 @@ static int read_options(const mesh_dtensor *logits, const mesh_cross_entropy_opt
         return err_set(MESH_EINVAL, "cross_entropy: label_smoothing is %g, outside [0, 1]", o->label_smoothing);
     }
     int ndim = logits->shape.ndim;
-    if (ndim < 1 || ndim > 2) {
-        return err_set(MESH_ESHAPE, "cross_entropy: logits have %d dims; [n, classes] or [classes] is needed", ndim);
+    if (ndim < 1) {
+        return err_set(MESH_ESHAPE,
+                       "cross_entropy: logits are a single number; [classes] or [n, classes, ...] is needed");
     }
     *ret_attr = (struct op_attr){
-        .value = { o->label_smoothing, (double)logits->shape.dim[ndim - 1] },
+        .value = { o->label_smoothing, (double)logits->shape.dim[ndim == 1 ? 0 : 1] },
         .index = { o->ignore_index != NULL ? *o->ignore_index : -100 },
         .mode = (int32_t)o->reduction,
     };
