@@ -1,0 +1,22 @@
+/* client/ctl/run_job.h - the ranks of a job, started and watched until the last one has ended.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CTL_RUN_JOB_H
+#define CTL_RUN_JOB_H
+
+#include "ctl/launch.h"
+#include "ctl/private_daemon.h"
+#include "ctl/supervise.h"
+
+struct run_job_options {
+    struct launch launch;
+    struct supervise_limits limits;
+    bool is_tagged;                /* lines begin with "[rank] " */
+    bool has_color[2];             /* tags in colour on standard output, standard error */
+    bool is_verbose;               /* say how each rank ended */
+    struct private_daemon *daemon; /* watched too; pid 0: none */
+};
+
+/* Returns the exit code of `meshctl run`; no process of the job is left. */
+int run_job(const struct run_job_options *options);
+
+#endif

@@ -1,0 +1,206 @@
+/* client/ctl/supervise.c - the step function of a running job.
+ *
+ * The cause is the failure that was seen first.  When two are seen within SAME_TIME_MS, their order says little (a killed
+ * process is seen ended a little after its connections closed): then a death by signal is the cause rather than an exit,
+ * for the others end by exit when they hear of it.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ctl/supervise.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "ctl/exit_codes.h"
+
+#define SAME_TIME_MS 50
+
+bool fate_is_failure(const struct rank_fate *f)
+{
+    return f->has_ended && !(WIFEXITED(f->wait_status) && WEXITSTATUS(f->wait_status) == 0);
+}
+
+static int64_t later(int64_t now_ms, int64_t ms)
+{
+    return now_ms > DEADLINE_NEVER - ms ? DEADLINE_NEVER : now_ms + ms;
+}
+
+void supervise_init(struct supervise *s, struct rank_fate *fate, int n_ranks, const struct supervise_limits *limits,
+                    int64_t now_ms)
+{
+    memset(fate, 0, (size_t)n_ranks * sizeof *fate);
+    *s = (struct supervise){
+        .n_ranks = n_ranks,
+        .n_alive = n_ranks,
+        .fate = fate,
+        .limits = *limits,
+        .started_ms = now_ms,
+        .deadline_ms = limits->time_limit_ms > 0 ? later(now_ms, limits->time_limit_ms) : DEADLINE_NEVER,
+        .cause = -1,
+    };
+}
+
+static int enter(struct supervise *s, enum supervise_phase phase, int64_t now_ms)
+{
+    s->phase = phase;
+    s->deadline_ms = DEADLINE_NEVER;
+    switch (phase) {
+    case PHASE_REPORTING:
+        s->deadline_ms = later(now_ms, s->limits.report_ms);
+        return 0;
+    case PHASE_STOPPING:
+        s->deadline_ms = later(now_ms, s->limits.grace_ms);
+        return s->user_signal;
+    case PHASE_TERM:
+        s->deadline_ms = later(now_ms, s->limits.grace_ms);
+        return SIGTERM;
+    case PHASE_KILL:
+        s->deadline_ms = later(now_ms, s->limits.kill_ms);
+        return SIGKILL;
+    case PHASE_RUNNING:
+    case PHASE_OVER:
+        return 0;
+    }
+    return 0;
+}
+
+static bool is_likelier_cause(const struct supervise *s, const struct rank_fate *f)
+{
+    if (s->cause < 0 || s->phase != PHASE_REPORTING) {
+        return false;
+    }
+    const struct rank_fate *first = &s->fate[s->cause];
+    return WIFSIGNALED(f->wait_status) && !WIFSIGNALED(first->wait_status) &&
+           f->ended_ms - first->ended_ms <= SAME_TIME_MS;
+}
+
+static int rank_ended(struct supervise *s, const struct supervise_event *e)
+{
+    struct rank_fate *f = &s->fate[e->rank];
+    if (f->has_ended) {
+        return 0;
+    }
+    f->has_ended = true;
+    f->wait_status = e->wait_status;
+    f->ended_ms = e->now_ms;
+    f->is_ours = s->phase >= PHASE_STOPPING;
+    s->n_alive--;
+    int signal_number = 0;
+    if (fate_is_failure(f)) {
+        if (s->phase == PHASE_RUNNING) {
+            s->cause = e->rank;
+            signal_number = enter(s, PHASE_REPORTING, e->now_ms);
+        } else if (is_likelier_cause(s, f)) {
+            s->cause = e->rank;
+        }
+    }
+    if (s->n_alive == 0) {
+        (void)enter(s, PHASE_OVER, e->now_ms);
+        return 0;
+    }
+    return signal_number;
+}
+
+static bool asks_to_stop(int signal_number)
+{
+    return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGQUIT;
+}
+
+static int user_signal(struct supervise *s, const struct supervise_event *e)
+{
+    if (!asks_to_stop(e->signal_number)) {
+        return e->signal_number;
+    }
+    if (s->user_signal != 0) {
+        return enter(s, PHASE_KILL, e->now_ms);
+    }
+    s->user_signal = e->signal_number;
+    if (s->phase == PHASE_RUNNING) {
+        return enter(s, PHASE_STOPPING, e->now_ms);
+    }
+    return s->phase == PHASE_REPORTING ? enter(s, PHASE_TERM, e->now_ms) : 0;
+}
+
+static int time_passed(struct supervise *s, const struct supervise_event *e)
+{
+    if (e->now_ms < s->deadline_ms) {
+        return 0;
+    }
+    switch (s->phase) {
+    case PHASE_RUNNING:
+        s->is_timed_out = true;
+        return enter(s, PHASE_TERM, e->now_ms);
+    case PHASE_REPORTING:
+        return enter(s, PHASE_TERM, e->now_ms);
+    case PHASE_STOPPING:
+        return enter(s, s->user_signal == SIGTERM ? PHASE_KILL : PHASE_TERM, e->now_ms);
+    case PHASE_TERM:
+        return enter(s, PHASE_KILL, e->now_ms);
+    case PHASE_KILL:
+        s->is_given_up = true;
+        return enter(s, PHASE_OVER, e->now_ms);
+    case PHASE_OVER:
+        return 0;
+    }
+    return 0;
+}
+
+int supervise_step(struct supervise *s, const struct supervise_event *e)
+{
+    if (s->phase == PHASE_OVER) {
+        return 0;
+    }
+    switch (e->kind) {
+    case EVENT_RANK_ENDED:
+        return rank_ended(s, e);
+    case EVENT_USER_SIGNAL:
+        return user_signal(s, e);
+    case EVENT_TIME:
+        return time_passed(s, e);
+    case EVENT_DAEMON_ENDED:
+        s->is_daemon_lost = s->phase == PHASE_RUNNING;
+        return s->is_daemon_lost ? enter(s, PHASE_REPORTING, e->now_ms) : 0;
+    case EVENT_OUTPUT_CLOSED:
+        s->is_output_closed = true;
+        return s->phase < PHASE_TERM ? enter(s, PHASE_TERM, e->now_ms) : 0;
+    }
+    return 0;
+}
+
+static int code_of(const struct rank_fate *f)
+{
+    return WIFSIGNALED(f->wait_status) ? EXIT_SIGNAL + WTERMSIG(f->wait_status) : WEXITSTATUS(f->wait_status);
+}
+
+/* After the user's signal: what the program made of it, unless we had to help. */
+static int code_after_user_signal(const struct supervise *s)
+{
+    const struct rank_fate *first = NULL;
+    for (int i = 0; i < s->n_ranks; i++) {
+        const struct rank_fate *f = &s->fate[i];
+        if (fate_is_failure(f) && (first == NULL || f->ended_ms < first->ended_ms)) {
+            first = f;
+        }
+    }
+    if (first == NULL) {
+        return EXIT_OK;
+    }
+    return WIFSIGNALED(first->wait_status) ? EXIT_SIGNAL + s->user_signal : code_of(first);
+}
+
+int supervise_exit_code(const struct supervise *s)
+{
+    if (s->cause >= 0) {
+        return code_of(&s->fate[s->cause]);
+    }
+    if (s->is_given_up || s->is_daemon_lost) {
+        return EXIT_LAUNCHER;
+    }
+    if (s->is_timed_out) {
+        return EXIT_RUN_TIMEOUT;
+    }
+    if (s->is_output_closed) {
+        return EXIT_SIGNAL + SIGPIPE;
+    }
+    return s->user_signal != 0 ? code_after_user_signal(s) : EXIT_OK;
+}
