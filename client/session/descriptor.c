@@ -56,7 +56,7 @@ static void print_ranks(const struct seat *seat, int n, int index, struct field 
     int *rank = mem_new_array(int, (size_t)n);
     int n_ranks = 0;
     for (int i = 0; rank != NULL && i < n; i++) {
-        if (fields_equal(field_at(seat[i].descriptor, index), value)) {
+        if (seat[i].is_taken && fields_equal(field_at(seat[i].descriptor, index), value)) {
             rank[n_ranks++] = seat[i].rank;
         }
     }
@@ -68,9 +68,9 @@ static void print_ranks(const struct seat *seat, int n, int index, struct field 
     mem_free(rank);
 }
 
-static int disagree(const char *name, const struct seat *seat, int n, int index, int other)
+static int disagree(const char *name, const struct seat *seat, int n, int index, const int pair[2])
 {
-    struct field a = field_at(seat[0].descriptor, index), b = field_at(seat[other].descriptor, index);
+    struct field a = field_at(seat[pair[0]].descriptor, index), b = field_at(seat[pair[1]].descriptor, index);
     struct field named = a.len > 0 ? a : b;
     size_t name_len = name_length(named);
     bool same_name = a.len == 0 || b.len == 0 || (name_length(b) == name_len && memcmp(a.text, b.text, name_len) == 0);
@@ -79,21 +79,36 @@ static int disagree(const char *name, const struct seat *seat, int n, int index,
     print_value(b, same_name ? name_len : b.len, b_value, sizeof b_value);
     print_ranks(seat, n, index, a, a_ranks, sizeof a_ranks);
     print_ranks(seat, n, index, b, b_ranks, sizeof b_ranks);
-    return err_set_about(MESH_EMISMATCH, seat[other].rank, "%.40s: ranks disagree on %.*s: %s on %s, %s on %s", name,
+    return err_set_about(MESH_EMISMATCH, seat[pair[1]].rank, "%.40s: ranks disagree on %.*s: %s on %s, %s on %s", name,
                          (int)MIN(name_len, 30), named.text, a_value, a_ranks, b_value, b_ranks);
+}
+
+/* The first field of the two in which they differ; -1: none. */
+static int first_difference(const char *a, const char *b)
+{
+    for (int index = 0;; index++) {
+        struct field f = field_at(a, index);
+        if (!fields_equal(f, field_at(b, index))) {
+            return index;
+        }
+        if (f.len == 0) {
+            return -1;
+        }
+    }
 }
 
 int descriptors_compare(const char *name, const struct seat *seat, int n)
 {
-    for (int index = 0;; index++) {
-        struct field first = field_at(seat[0].descriptor, index);
-        for (int i = 1; i < n; i++) {
-            if (!fields_equal(first, field_at(seat[i].descriptor, index))) {
-                return disagree(name, seat, n, index, i);
-            }
+    int first = -1;
+    for (int i = 0; i < n; i++) {
+        if (!seat[i].is_taken) {
+            continue;
         }
-        if (first.len == 0) {
-            return 0;
+        first = first < 0 ? i : first;
+        int index = first_difference(seat[first].descriptor, seat[i].descriptor);
+        if (index >= 0) {
+            return disagree(name, seat, n, index, (const int[]){ first, i });
         }
     }
+    return 0;
 }

@@ -153,7 +153,7 @@ static struct meeting *find_conflicting(const struct meetings *all, const struct
     return m;
 }
 
-static int disagree_on_members(struct meetings *all, struct meeting *m, const struct meeting_call *call)
+static void disagree_on_members(struct meetings *all, struct meeting *m, const struct meeting_call *call)
 {
     char theirs[60] = "others", ours[60];
     int *rank = mem_new_array(int, (size_t)m->n);
@@ -174,7 +174,23 @@ static int disagree_on_members(struct meetings *all, struct meeting *m, const st
                       m->name, theirs, first, ours, call->self);
     m->outcome = *err_last();
     close_meeting(all, m);
-    return r;
+}
+
+/* Room for whom the call names as well: all of them must hear of the disagreement. */
+static int add_seats(struct meeting *m, const struct meeting_call *call)
+{
+    size_t old_bytes = (size_t)m->n * sizeof *m->seat, new_bytes = old_bytes + (size_t)call->n * sizeof *m->seat;
+    struct seat *seat = mem_realloc(m->seat, old_bytes, new_bytes);
+    if (seat == NULL) {
+        return err_no_memory(new_bytes, "a barrier or agreement");
+    }
+    m->seat = seat;
+    for (int i = 0; i < call->n; i++) {
+        if (find_seat(m, call->ranks[i]) == NULL) {
+            m->seat[m->n++] = (struct seat){ .rank = call->ranks[i] };
+        }
+    }
+    return 0;
 }
 
 static int find_or_open(struct meetings *all, const struct meeting_call *call, struct meeting **ret_meeting)
@@ -184,8 +200,9 @@ static int find_or_open(struct meetings *all, const struct meeting_call *call, s
         m = find_open(all, call);
     }
     if (m == NULL && (m = find_conflicting(all, call)) != NULL) {
-        int r = disagree_on_members(all, m, call);
-        if (find_seat(m, call->self) == NULL) {
+        disagree_on_members(all, m, call);
+        int r = add_seats(m, call);
+        if (r < 0) {
             return r;
         }
     }
@@ -217,13 +234,16 @@ static int take_seat(struct meeting *m, const struct meeting_call *call)
     return 0;
 }
 
+/* Over when all are there; an agreement also at the first difference, so that nobody waits for those who may never come. */
 static void conclude(struct meetings *all, struct meeting *m)
 {
     int r = m->kind == MEETING_AGREEMENT ? descriptors_compare(m->name, m->seat, m->n) : 0;
     if (r < 0) {
         m->outcome = *err_last();
     }
-    close_meeting(all, m);
+    if (r < 0 || m->n_taken == m->n) {
+        close_meeting(all, m);
+    }
 }
 
 int meeting_enter(struct meetings *all, const struct meeting_call *call, struct meeting **ret_meeting)
@@ -244,7 +264,7 @@ int meeting_enter(struct meetings *all, const struct meeting_call *call, struct 
         }
         return r;
     }
-    if (m->n_taken == m->n && !m->is_over) {
+    if (!m->is_over) {
         conclude(all, m);
     }
     *ret_meeting = m;

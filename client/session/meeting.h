@@ -1,6 +1,7 @@
 /* client/session/meeting.h - barriers and agreements of a world inside this process, as pure bookkeeping.
  *
- *      enter ... enter        the last member comes: over, everyone gets 0, or MESH_EMISMATCH when descriptors differ
+ *      enter ... enter        the last member comes: over, everyone gets 0
+ *      enter ... enter        a descriptor differs from those posted before: over, MESH_EMISMATCH for all
  *      enter ... lose         a member died or left: over, MESH_EPEER for all inside
  *      enter ... time_out     one member's deadline passed: over, MESH_ETIMEDOUT for all inside, naming who is missing
  *
