@@ -41,13 +41,14 @@ void duration_format(int64_t ms, char *buf, size_t cap)
 static void list_format(const struct cell *c, char *buf, size_t cap)
 {
     size_t used = 0;
-    for (size_t i = 0; i < c->n && used + 1 < cap; i++) {
+    size_t i = 0;
+    for (; i < c->n && used + 1 < cap; i++) {
         const char *comma = i > 0 ? "," : "";
         int n = c->kind == CELL_NUMBERS ? snprintf(buf + used, cap - used, "%s%u", comma, c->numbers[i])
                                         : snprintf(buf + used, cap - used, "%s%s", comma, c->texts[i]);
         used += n > 0 ? (size_t)n : 0;
     }
-    if (used >= cap && cap > 4) {
+    if ((used >= cap || i < c->n) && cap > 4) {
         (void)snprintf(buf + cap - 4, 4, "...");
     }
 }

@@ -48,10 +48,10 @@ static void parse_names(struct mesh_view *v, const char *text, int len)
         v->names[i] = v->name[i];
         if (n > 0) {
             (void)snprintf(v->name[i], sizeof v->name[i], "%.*s", (int)n, text);
-            text += n + 1;
         } else {
             (void)snprintf(v->name[i], sizeof v->name[i], "dim%d", i);
         }
+        text += text < end ? n + 1 : 0;
     }
 }
 
