@@ -114,20 +114,6 @@ START_TEST(closing_flushes_what_is_queued)
 }
 END_TEST
 
-START_TEST(closing_gives_up_on_a_peer_that_does_not_read)
-{
-    static uint8_t payload[1 << 20];
-    int fd = world_connect_a(&w);
-    for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq(conn_send(w.a.conn, payload, sizeof payload), 0);
-    }
-    conn_close(w.a.conn);
-    world_run(&w);
-    ck_assert_int_eq(w.a.status, 0);
-    close(fd);
-}
-END_TEST
-
 START_TEST(a_reader_too_slow_is_given_up)
 {
     static uint8_t payload[1 << 20];
@@ -373,7 +359,6 @@ Suite *test_suite(void)
     tcase_add_test(t, the_biggest_frame_passes);
     tcase_add_test(t, both_sides_talk_at_once);
     tcase_add_test(t, closing_flushes_what_is_queued);
-    tcase_add_test(t, closing_gives_up_on_a_peer_that_does_not_read);
     tcase_add_test(t, a_reader_too_slow_is_given_up);
     tcase_add_test(t, a_length_over_the_limit_ends_the_connection);
     tcase_add_test(t, garbage_ends_the_connection_after_ten_bytes);
