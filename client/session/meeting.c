@@ -169,9 +169,8 @@ static void disagree_on_members(struct meetings *all, struct meeting *m, const s
     }
     mem_free(rank);
     session_rank_list(call->ranks, call->n, ours, sizeof ours);
-    int r =
-        err_set_about(MESH_EMISMATCH, call->self, "%.40s: ranks disagree on the members: %s on rank %d, %s on rank %d",
-                      m->name, theirs, first, ours, call->self);
+    err_set_about(MESH_EMISMATCH, call->self, "%.40s: ranks disagree on the members: %s on rank %d, %s on rank %d",
+                  m->name, theirs, first, ours, call->self);
     m->outcome = *err_last();
     close_meeting(all, m);
 }
@@ -224,9 +223,10 @@ static int take_seat(struct meeting *m, const struct meeting_call *call)
     if (seat->is_taken) {
         return err_set(MESH_ESTATE, "%s %s: rank %d waits at it already", kind_name(m->kind), m->name, call->self);
     }
-    seat->descriptor = mem_strdup(call->descriptor != NULL ? call->descriptor : "");
+    const char *descriptor = call->descriptor != NULL ? call->descriptor : "";
+    seat->descriptor = mem_strdup(descriptor);
     if (seat->descriptor == NULL) {
-        return err_no_memory(strlen(call->descriptor) + 1, "a descriptor to agree on");
+        return err_no_memory(strlen(descriptor) + 1, "a descriptor to agree on");
     }
     seat->is_taken = true;
     m->n_taken++;
