@@ -5,6 +5,7 @@
 
 #include "dtensor/dtensor.h"
 #include "dtensor/rules.h"
+#include "dtensor/shapes.h"
 
 enum op_id {
 #define OP(name, ...) OP_##name,
@@ -14,30 +15,39 @@ enum op_id {
 };
 
 enum partial_rule {
-    PARTIAL_NONE,  /* no pending input passes through */
+    PARTIAL_NONE,  /* no pending input passes through, but for what the rule function says */
     PARTIAL_SUM,   /* all inputs pending sum (or all avg) together */
     PARTIAL_EACH,  /* any one input pending sum or avg, the others whole */
     PARTIAL_FIRST, /* only the first */
     PARTIAL_ANY    /* one input, any pending reduction: it only moves elements */
 };
 
-typedef int (*shape_fn)(struct op_shapes *inout); /* fills out, out_dtype; normalises attr; MESH_ESHAPE... from global facts */
-typedef void (*rule_fn)(const struct op_shapes *s, int parts, struct rule_list *inout);
+struct op_rule { /* one of the two */
+    const char *index;
+    rule_fn of;
+};
 
 struct op_row {
-    const char       *name;
-    int               n_in, n_out;
-    const char       *index; /* NULL: rule_of */
-    rule_fn           rule_of;
+    const char *name;
+    int n_in, n_out;
+    struct op_rule rule;
     enum partial_rule partial;
-    shape_fn          shape;
-    kernel_fn         kernel;
+    shape_fn shape;
+    kernel_fn kernel;
 };
 extern const struct op_row op_table[N_OPS];
 const struct op_row *op_find(const char *name); /* NULL: no such row */
 
-/* The result(s) belong to the innermost scope.  in[i] NULL: absent.  0 or a status with the error set: legality is decided
- * from global facts before any traffic.  No tape: autograd/apply.c adds it. */
+/* The result(s) belong to the innermost scope.  in[i] NULL: absent (only the bias of linear may be).  0 or a status with the error
+ * set: legality is decided from global facts before any traffic.  No tape: autograd/apply.c adds it. */
 int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
+
+/* The cheapest right placements of the inputs and outputs; a pure function of its arguments. */
+struct op_choice {
+    mesh_placements in[OP_MAX_INPUTS], out[OP_MAX_OUTPUTS];
+    double cost;
+};
+int op_choose(const struct op_row *op, const struct op_shapes *s, int mesh_ndim, const int *mesh_size,
+              const mesh_placements *now, struct op_choice *ret_choice);
 
 #endif

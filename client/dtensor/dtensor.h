@@ -11,24 +11,25 @@
 struct grad_node; /* autograd's; opaque here */
 
 struct mesh_dtensor {
-    struct object       object;
-    mesh_device_mesh   *mesh;
-    mesh_shape          shape;      /* global */
-    mesh_dtype          dtype;
-    mesh_placements     placements; /* normalised */
-    struct mesh_tensor *local;      /* owned reference; shape (0) on ranks outside the mesh */
+    struct object object;
+    mesh_device_mesh *mesh;
+    mesh_shape shape; /* global */
+    mesh_dtype dtype;
+    mesh_placements placements; /* normalised */
+    struct mesh_tensor *local;  /* owned reference; shape (0) on ranks outside the mesh */
 
-    bool                requires_grad;
-    struct grad_node   *node;       /* how it was computed; NULL: a leaf.  Owned reference */
-    int                 node_output;
-    struct mesh_dtensor *grad;      /* accumulated; owned reference, unscoped */
-    mesh_placements     grad_placements; /* from_local: how the local gradient is laid out; n 0: like the tensor */
+    bool requires_grad;
+    struct grad_node *node; /* how it was computed; NULL: a leaf.  Owned reference */
+    int node_output;
+    struct mesh_dtensor *grad;       /* accumulated; owned reference, unscoped */
+    mesh_placements grad_placements; /* from_local: how the local gradient is laid out; n 0: like the tensor */
 };
 
 /* Takes the local reference (also on failure).  The result belongs to the innermost scope; NULL: error set. */
-mesh_dtensor *dtensor_new(mesh_device_mesh *m, mesh_shape shape, mesh_dtype t, const mesh_placements *p, struct mesh_tensor *local);
+mesh_dtensor *dtensor_new(mesh_device_mesh *m, mesh_shape shape, mesh_dtype t, const mesh_placements *p,
+                          struct mesh_tensor *local);
 mesh_dtensor *dtensor_ref(mesh_dtensor *x);
-void          dtensor_unref(mesh_dtensor *x); /* NULL is fine */
+void dtensor_unref(mesh_dtensor *x); /* NULL is fine */
 
 /* Another handle of the same local value (no copy, no tape): detach, a change of name only. */
 mesh_dtensor *dtensor_alias(mesh_dtensor *x);
@@ -45,10 +46,12 @@ const char *dtensor_text(const mesh_dtensor *x, char *buf, size_t cap);
 mesh_dtensor *dtensor_from_local(struct mesh_tensor *local, mesh_device_mesh *m, mesh_placements p,
                                  const mesh_from_local_options *o);
 mesh_dtensor *dtensor_redistribute(mesh_dtensor *x, const mesh_placements *p); /* p normalised; an alias when equal */
-struct mesh_tensor *dtensor_full(mesh_dtensor *x); /* reference of the caller */
+struct mesh_tensor *dtensor_full(mesh_dtensor *x);                             /* reference of the caller */
 
 /* Factories used by layers above: a tensor filled by (seed, call, global index), allocating only the local part. */
-mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, const mesh_placements *p, const struct fill *f);
-struct rng_key dtensor_next_key(struct mesh_session *s, uint64_t seed); /* seed 0: the next draw of the session's stream */
+mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, const mesh_placements *p,
+                             const struct fill *f);
+struct rng_key dtensor_next_key(struct mesh_session *s,
+                                uint64_t seed); /* seed 0: the next draw of the session's stream */
 
 #endif

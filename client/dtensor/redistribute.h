@@ -12,23 +12,29 @@
 #define REDISTRIBUTE_MAX_MOVES 16
 
 struct move {
-    int            mesh_dim;
+    int mesh_dim;
     mesh_placement from, to;
-    int64_t        bytes; /* sent per rank by the largest sender; 0: local only */
+    int64_t bytes; /* sent per rank by the largest sender; 0: local only */
 };
 
 struct move_list {
-    int         n;
+    int n;
     struct move at[REDISTRIBUTE_MAX_MOVES];
-    double      cost;     /* bytes plus a constant per collective; a pure function of global facts */
+    double cost; /* bytes plus a constant per collective; a pure function of global facts */
 };
 
 int redistribute_plan(mesh_shape global, mesh_dtype t, int mesh_ndim, const int *mesh_size, const mesh_placements *from,
                       const mesh_placements *to, struct move_list *ret_moves);
+/* A move of mesh dim i to `to` that one collective (or none) can do, and that leaves no mixed pending reductions. */
+bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i,
+                                mesh_placement to);
 /* "S(0)->R on dp (all_gather, 4096 bytes), ..." */
 const char *redistribute_text(const struct move_list *moves, const mesh_device_mesh *m, char *buf, size_t cap);
 
 /* The local part under `to`; the reference is the caller's.  NULL: error set. */
 struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placements *to);
+
+/* What changes nothing when reduced by op; the reference is the caller's.  NULL: error set. */
+struct mesh_tensor *tensor_identity(mesh_shape shape, mesh_dtype t, mesh_reduce_op op);
 
 #endif

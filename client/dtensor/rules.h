@@ -9,29 +9,61 @@
 
 #include "tensor/kernels.h"
 
-#define RULES_MAX 48
+#define RULES_MAX 96
 
 struct rule {
-    mesh_placement in[OP_MAX_INPUTS];
+    mesh_placement in[OP_MAX_INPUTS]; /* of an absent input: Replicate */
     mesh_placement out[OP_MAX_OUTPUTS];
 };
 
 struct rule_list {
-    int         n;
+    int n;
     struct rule at[RULES_MAX];
 };
 
 struct op_shapes { /* the global facts a rule may look at */
-    int            n_in, n_out;
-    mesh_shape     in[OP_MAX_INPUTS], out[OP_MAX_OUTPUTS];
-    mesh_dtype     in_dtype[OP_MAX_INPUTS], out_dtype[OP_MAX_OUTPUTS];
-    bool           has[OP_MAX_INPUTS];
+    const char *name;
+    int n_in, n_out;
+    mesh_shape in[OP_MAX_INPUTS], out[OP_MAX_OUTPUTS];
+    mesh_dtype in_dtype[OP_MAX_INPUTS], out_dtype[OP_MAX_OUTPUTS];
+    bool has[OP_MAX_INPUTS];
+    int mesh_ndim; /* above 1, views also propose what is right only together with other mesh dims: whoever
+                                 combines rules asks reshape_is_exact() about the whole */
     struct op_attr attr;
 };
 
 struct op_row;
-/* The rules for one mesh dim of `parts` ranks (views look at divisibility; `outer` is the product of earlier mesh dims that
- * may already split the same tensor dims). */
+/* The rules for one mesh dim of `parts` ranks (only views look at parts). */
 void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts, struct rule_list *ret_rules);
+
+/* The local part under `in` of a tensor of shape from is, element by element and in order, the part under `out` of the same
+ * elements seen as shape `to`, at every coordinate of the mesh. */
+bool reshape_is_exact(mesh_shape from, mesh_shape to, int mesh_ndim, const int *mesh_size, const mesh_placements *in,
+                      const mesh_placements *out);
+
+/* For rule functions: adds a rule unless it stands there already. */
+void rule_add(struct rule_list *rules, const struct rule *r);
+struct rule rule_whole(void); /* everything Replicate */
+void rules_from_index(const char *index, const struct op_shapes *s, struct rule_list *inout);
+bool rules_is_float(const struct op_shapes *s); /* all inputs are */
+
+/* Rule functions by the name in ops.def. */
+typedef void (*rule_fn)(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_add_tensors(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_sub_tensors(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_negate(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_scale(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_add_scalar(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_monotone(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_matmul(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_linear(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_transpose(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_reshape(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_expand(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_sum_to(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_reduce(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_along(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_cross_entropy(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_cross_entropy_grad(const struct op_shapes *s, int parts, struct rule_list *inout);
 
 #endif

@@ -1,0 +1,271 @@
+/* client/dtensor/choose.c - which of the right placements are cheapest, over all mesh dims together.
+ *
+ * A combination takes one rule per mesh dim.  Its cost is what bringing the inputs to it moves (redistribute_plan), a pure
+ * function of global facts; ties go to the combination that comes first, rules in their order, mesh dim 0 slowest.  A shard
+ * turned into a pending sum costs nothing now and a reduction of the whole later, so it counts like gathering it.  Rules
+ * that would newly split a dim of fewer elements than ranks are left out, and combinations that are no layout (mixed
+ * pending reductions) or, for views, do not keep every rank's elements.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "base/util.h"
+#include "dtensor/dispatch.h"
+#include "dtensor/redistribute.h"
+
+#define MAX_COMBINATIONS 4096
+#define NOT_KNOWN        (-1.0)
+
+struct chooser {
+    const struct op_row *op;
+    const struct op_shapes *s;
+    int mesh_ndim;
+    const int *mesh_size;
+    const mesh_placements *now; /* [n_in] */
+    struct rule_list *rules;    /* [mesh_ndim] */
+    /* Costs already found: of input i, by the numbers of its distinct placements on each mesh dim. */
+    int n_kinds[OP_MAX_INPUTS][MESH_MAX_MESH_NDIM];
+    uint8_t kind_of[OP_MAX_INPUTS][MESH_MAX_MESH_NDIM][RULES_MAX]; /* by rule */
+    double *known[OP_MAX_INPUTS];
+    struct op_choice best;
+    bool has_best;
+};
+
+static bool is_same(mesh_placement a, mesh_placement b)
+{
+    return a.kind == b.kind && a.dim == b.dim && a.op == b.op;
+}
+
+static void combine(const struct chooser *c, const int *rule, struct op_choice *ret_choice)
+{
+    memset(ret_choice, 0, sizeof *ret_choice);
+    for (int i = 0; i < c->s->n_in; i++) {
+        ret_choice->in[i].n = c->mesh_ndim;
+    }
+    for (int o = 0; o < c->s->n_out; o++) {
+        ret_choice->out[o].n = c->mesh_ndim;
+    }
+    for (int m = 0; m < c->mesh_ndim; m++) {
+        const struct rule *r = &c->rules[m].at[rule[m]];
+        for (int i = 0; i < c->s->n_in; i++) {
+            ret_choice->in[i].at[m] = r->in[i];
+        }
+        for (int o = 0; o < c->s->n_out; o++) {
+            ret_choice->out[o].at[m] = r->out[o];
+        }
+    }
+}
+
+static bool is_layout(const struct chooser *c, const struct op_choice *x)
+{
+    for (int i = 0; i < c->s->n_in; i++) {
+        if (placements_mix_reductions(&x->in[i])) {
+            return false;
+        }
+    }
+    for (int o = 0; o < c->s->n_out; o++) {
+        if (placements_mix_reductions(&x->out[o])) {
+            return false;
+        }
+    }
+    return c->op->rule.of != rule_reshape ||
+           reshape_is_exact(c->s->in[0], c->s->out[0], c->mesh_ndim, c->mesh_size, &x->in[0], &x->out[0]);
+}
+
+/* What the later reduction of shards turned into pending sums will move. */
+static int pending_cost(const struct chooser *c, int i, const mesh_placements *to, double *ret_cost)
+{
+    mesh_placements gathered = c->now[i];
+    bool has_any = false;
+    for (int m = 0; m < c->mesh_ndim; m++) {
+        if (gathered.at[m].kind == MESH_IS_SHARD && to->at[m].kind == MESH_IS_PARTIAL) {
+            gathered.at[m] = mesh_replicate();
+            has_any = true;
+        }
+    }
+    struct move_list moves = { .n = 0 };
+    int r = 0;
+    if (has_any) {
+        r = redistribute_plan(c->s->in[i], c->s->in_dtype[i], c->mesh_ndim, c->mesh_size, &c->now[i], &gathered,
+                              &moves);
+    }
+    *ret_cost = moves.cost;
+    return r;
+}
+
+static int input_cost(struct chooser *c, int i, const int *rule, const mesh_placements *to, double *ret_cost)
+{
+    size_t at = 0;
+    for (int m = 0; m < c->mesh_ndim; m++) {
+        at = at * (size_t)c->n_kinds[i][m] + c->kind_of[i][m][rule[m]];
+    }
+    double *known = &c->known[i][at];
+    if (*known < 0) {
+        struct move_list moves;
+        double later = 0;
+        int r = redistribute_plan(c->s->in[i], c->s->in_dtype[i], c->mesh_ndim, c->mesh_size, &c->now[i], to, &moves);
+        r = r < 0 ? r : pending_cost(c, i, to, &later);
+        if (r < 0) {
+            return r;
+        }
+        *known = moves.cost + later;
+    }
+    *ret_cost = *known;
+    return 0;
+}
+
+/* Remembers the combination if it is cheaper than the best so far. */
+static int consider(struct chooser *c, const int *rule)
+{
+    struct op_choice x;
+    combine(c, rule, &x);
+    for (int i = 0; i < c->s->n_in; i++) {
+        double cost = 0;
+        int r = 0;
+        if (c->s->has[i] && !placements_mix_reductions(&x.in[i])) {
+            r = input_cost(c, i, rule, &x.in[i], &cost);
+        }
+        if (r < 0) {
+            return r;
+        }
+        x.cost += cost;
+    }
+    if ((!c->has_best || x.cost < c->best.cost) && is_layout(c, &x)) {
+        c->best = x;
+        c->has_best = true;
+    }
+    return 0;
+}
+
+static bool next_combination(const struct chooser *c, int *rule)
+{
+    for (int m = c->mesh_ndim - 1; m >= 0; m--) {
+        if (++rule[m] < c->rules[m].n) {
+            return true;
+        }
+        rule[m] = 0;
+    }
+    return false;
+}
+
+static int choose_of_all(struct chooser *c)
+{
+    int rule[MESH_MAX_MESH_NDIM] = { 0 }, r;
+    do {
+        r = consider(c, rule);
+    } while (r == 0 && !(c->has_best && c->best.cost <= 0) && next_combination(c, rule));
+    return r;
+}
+
+/* Too many combinations: one mesh dim after another, the others as found so far (whole at first, which is always right). */
+static int choose_greedily(struct chooser *c)
+{
+    int rule[MESH_MAX_MESH_NDIM] = { 0 };
+    int r = consider(c, rule);
+    for (int m = 0; r == 0 && m < c->mesh_ndim; m++) {
+        int best = rule[m];
+        for (int k = 0; r == 0 && k < c->rules[m].n; k++) {
+            double before = c->best.cost;
+            rule[m] = k;
+            r = consider(c, rule);
+            best = c->best.cost < before ? k : best;
+        }
+        rule[m] = best;
+    }
+    return r;
+}
+
+/* A rule may keep a split there is, however thin, but not make one that leaves ranks without anything. */
+static bool is_worthwhile(const struct chooser *c, int m, const struct rule *r)
+{
+    for (int i = 0; i < c->s->n_in; i++) {
+        mesh_placement p = r->in[i];
+        if (c->s->has[i] && p.kind == MESH_IS_SHARD && c->s->in[i].dim[p.dim] < c->mesh_size[m]) {
+            bool is_there = false;
+            for (int k = 0; k < c->s->n_in; k++) {
+                is_there =
+                    is_there || (c->s->has[k] && r->in[k].kind == MESH_IS_SHARD && is_same(r->in[k], c->now[k].at[m]));
+            }
+            return is_there;
+        }
+    }
+    return true;
+}
+
+static void derive(struct chooser *c)
+{
+    for (int m = 0; m < c->mesh_ndim; m++) {
+        struct rule_list *list = &c->rules[m];
+        rules_derive(c->op, c->s, c->mesh_size[m], list);
+        int n = 0;
+        for (int k = 0; k < list->n; k++) {
+            if (is_worthwhile(c, m, &list->at[k])) {
+                list->at[n++] = list->at[k];
+            }
+        }
+        list->n = n;
+    }
+}
+
+/* Numbers the distinct placements of input i on mesh dim m. */
+static int number_kinds(struct chooser *c, int i, int m)
+{
+    int n = 0;
+    for (int k = 0; k < c->rules[m].n; k++) {
+        int j = 0;
+        while (j < k && !is_same(c->rules[m].at[j].in[i], c->rules[m].at[k].in[i])) {
+            j++;
+        }
+        c->kind_of[i][m][k] = j < k ? c->kind_of[i][m][j] : (uint8_t)n++;
+    }
+    return n;
+}
+
+static int make_room(struct chooser *c)
+{
+    for (int i = 0; i < c->s->n_in; i++) {
+        size_t n = 1;
+        for (int m = 0; m < c->mesh_ndim; m++) {
+            c->n_kinds[i][m] = number_kinds(c, i, m);
+            n *= (size_t)c->n_kinds[i][m];
+        }
+        c->known[i] = mem_new_array(double, n);
+        if (!c->known[i]) {
+            return err_no_memory(n * sizeof(double), "the costs of an operator's layouts");
+        }
+        for (size_t k = 0; k < n; k++) {
+            c->known[i][k] = NOT_KNOWN;
+        }
+    }
+    return 0;
+}
+
+int op_choose(const struct op_row *op, const struct op_shapes *s, int mesh_ndim, const int *mesh_size,
+              const mesh_placements *now, struct op_choice *ret_choice)
+{
+    struct chooser c = { .op = op, .s = s, .mesh_ndim = mesh_ndim, .mesh_size = mesh_size, .now = now };
+    c.rules = mem_new_array(struct rule_list, (size_t)mesh_ndim);
+    if (!c.rules) {
+        return err_no_memory((size_t)mesh_ndim * sizeof *c.rules, "the rules of an operator");
+    }
+    derive(&c);
+    int64_t n_combinations = 1;
+    for (int m = 0; m < mesh_ndim; m++) {
+        n_combinations *= c.rules[m].n;
+    }
+    int r = make_room(&c);
+    if (r == 0) {
+        r = n_combinations <= MAX_COMBINATIONS ? choose_of_all(&c) : choose_greedily(&c);
+    }
+    if (r == 0) {
+        CHECK(c.has_best);
+        *ret_choice = c.best;
+    }
+    for (int i = 0; i < s->n_in; i++) {
+        mem_free(c.known[i]);
+    }
+    mem_free(c.rules);
+    return r;
+}

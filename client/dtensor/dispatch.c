@@ -1,0 +1,252 @@
+/* client/dtensor/dispatch.c - applies an operator to tensors: what was decided once for a signature is remembered.
+ *
+ *      inputs --facts--> shape function --> rules, cheapest combination      (decide: pure, once per signature)
+ *        |                                        |
+ *        '--> redistribute inputs --> kernel on local parts --> wrap          (run: every time)
+ *
+ * The signature has everything a decision looks at (operator, mesh, arguments, global shapes, dtypes, placements), and this
+ * rank's own sizes follow from it, so a repeated operator costs one look-up above its kernel.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtensor/dispatch.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "dtensor/redistribute.h"
+#include "dtensor/state.h"
+#include "tensor/shape.h"
+
+struct decision {
+    struct op_choice choice;
+    struct op_attr attr; /* normalised */
+    mesh_shape out[OP_MAX_OUTPUTS], out_local[OP_MAX_OUTPUTS];
+    mesh_dtype out_dtype[OP_MAX_OUTPUTS];
+    int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
+};
+
+struct signature {
+    size_t n;
+    uint8_t bytes[32 + sizeof(struct op_attr) + OP_MAX_INPUTS * (sizeof(mesh_shape) + sizeof(mesh_placements) + 8)];
+};
+
+static void sign(struct signature *s, const void *bytes, size_t n)
+{
+    memcpy(s->bytes + s->n, bytes, n);
+    s->n += n;
+}
+
+static void sign_input(struct signature *s, const mesh_dtensor *x)
+{
+    int facts[2] = { x ? (int)x->dtype : 0, x ? x->shape.ndim : -1 };
+    sign(s, facts, sizeof facts);
+    if (x) {
+        sign(s, x->shape.dim, (size_t)x->shape.ndim * sizeof x->shape.dim[0]);
+        sign(s, x->placements.at, (size_t)x->placements.n * sizeof x->placements.at[0]);
+    }
+}
+
+static void sign_all(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
+                     struct signature *ret_signature)
+{
+    struct signature *s = ret_signature;
+    int op = (int)id;
+    s->n = 0;
+    sign(s, &op, sizeof op);
+    sign(s, &in[0]->mesh, sizeof in[0]->mesh);
+    sign(s, &attr->shape.ndim, sizeof attr->shape.ndim);
+    sign(s, attr->shape.dim, (size_t)attr->shape.ndim * sizeof attr->shape.dim[0]);
+    sign(s, &attr->dims, sizeof *attr - offsetof(struct op_attr, dims)); /* no padding from here on */
+    for (int i = 0; i < op_table[id].n_in; i++) {
+        sign_input(s, in[i]);
+    }
+}
+
+static void find_facts(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
+                       struct op_shapes *ret_shapes)
+{
+    struct op_shapes *s = ret_shapes;
+    memset(s, 0, sizeof *s);
+    s->name = op->name;
+    s->n_in = op->n_in;
+    s->n_out = op->n_out;
+    s->attr = *attr;
+    s->mesh_ndim = in[0]->mesh->ndim;
+    for (int i = 0; i < op->n_in; i++) {
+        s->has[i] = in[i] != NULL;
+        if (in[i]) {
+            s->in[i] = in[i]->shape;
+            s->in_dtype[i] = in[i]->dtype;
+        }
+    }
+}
+
+/* One sentence more for whoever reads a refusal: what the arguments were. */
+static int refuse(int r, const struct op_row *op, mesh_dtensor *const *in)
+{
+    char a[DTENSOR_TEXT_BYTES], b[DTENSOR_TEXT_BYTES];
+    int second = op->n_in > 1 && in[1] ? 1 : 0;
+    mesh_error first = *mesh_last_error();
+    if (r == MESH_ENOMEM) {
+        return r;
+    }
+    return err_set(r, "%.150s (%.60s%s%.60s)", first.message, dtensor_text(in[0], a, sizeof a), second ? " and " : "",
+                   second ? dtensor_text(in[second], b, sizeof b) : "");
+}
+
+static void find_local(const mesh_device_mesh *m, const struct op_shapes *s, struct decision *inout)
+{
+    struct box b = { .ndim = 0 };
+    if (!m->is_member) {
+        for (int o = 0; o < s->n_out; o++) {
+            inout->out_local[o] = MESH_SHAPE(0);
+        }
+        return;
+    }
+    for (int o = 0; o < s->n_out; o++) {
+        inout->out_local[o] = layout_local_shape(s->out[o], m->size, m->coordinate, &inout->choice.out[o]);
+    }
+    layout_box(s->in[0], m->size, m->coordinate, &inout->choice.in[0], &b);
+    memcpy(inout->offset, b.offset, sizeof inout->offset);
+}
+
+static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
+                  struct decision *ret_decision)
+{
+    const mesh_device_mesh *m = in[0]->mesh;
+    struct op_shapes s;
+    mesh_placements now[OP_MAX_INPUTS] = { { .n = 0 } };
+    struct decision d;
+    memset(&d, 0, sizeof d);
+    find_facts(op, in, attr, &s);
+    int r = op->shape(&s);
+    for (int o = 0; r == 0 && o < op->n_out; o++) {
+        r = shape_check(s.out[o], op->name);
+    }
+    if (r < 0) {
+        return refuse(r, op, in);
+    }
+    for (int i = 0; i < op->n_in; i++) {
+        now[i] = in[i] ? in[i]->placements : now[i];
+    }
+    r = op_choose(op, &s, m->ndim, m->size, now, &d.choice);
+    if (r < 0) {
+        return r;
+    }
+    d.attr = s.attr;
+    memcpy(d.out, s.out, sizeof d.out);
+    memcpy(d.out_dtype, s.out_dtype, sizeof d.out_dtype);
+    find_local(m, &s, &d);
+    *ret_decision = d;
+    return 0;
+}
+
+static int check_inputs(const struct op_row *op, enum op_id id, mesh_dtensor *const *in)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        bool may_miss = id == OP_linear && i == 2;
+        if (!in[i] && !may_miss) {
+            return err_set(MESH_EINVAL, "%s: argument %d is NULL", op->name, i + 1);
+        }
+        if (in[i] && in[i]->mesh != in[0]->mesh) {
+            char a[MESH_TEXT_BYTES], b[MESH_TEXT_BYTES];
+            return err_set(MESH_EINVAL, "%s: argument 1 is on mesh %s, argument %d on mesh %s: all must be on one mesh",
+                           op->name, mesh_text(in[0]->mesh, a, sizeof a), i + 1, mesh_text(in[i]->mesh, b, sizeof b));
+        }
+    }
+    return 0;
+}
+
+static int run_kernel(const struct op_row *op, const struct decision *d, struct mesh_tensor *const *local,
+                      struct mesh_tensor *const *out)
+{
+    struct kernel_call call = { .attr = &d->attr };
+    for (int i = 0; i < op->n_in; i++) {
+        call.in[i] = local[i];
+    }
+    for (int o = 0; o < op->n_out; o++) {
+        call.out[o] = out[o];
+    }
+    memcpy(call.offset, d->offset, sizeof call.offset);
+    return op->kernel(&call);
+}
+
+static int last_status(void)
+{
+    return (int)mesh_last_error()->status;
+}
+
+/* Takes the references of out, also on failure. */
+static int wrap(const struct op_row *op, const struct decision *d, mesh_device_mesh *m, struct mesh_tensor **out,
+                mesh_dtensor **ret_out)
+{
+    mesh_dtensor *result[OP_MAX_OUTPUTS] = { NULL };
+    int r = 0;
+    for (int o = 0; o < op->n_out; o++) {
+        result[o] = dtensor_new(m, d->out[o], d->out_dtype[o], &d->choice.out[o], out[o]);
+        out[o] = NULL;
+        r = result[o] ? r : last_status();
+    }
+    for (int o = 0; o < op->n_out; o++) {
+        if (r == 0) {
+            ret_out[o] = result[o];
+        } else if (result[o]) {
+            object_release(&result[o]->object);
+        }
+    }
+    return r;
+}
+
+static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in, mesh_dtensor **ret_out)
+{
+    struct mesh_tensor *local[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
+    int r = 0;
+    for (int i = 0; r == 0 && i < op->n_in; i++) {
+        local[i] = in[i] ? redistribute_run(in[i], &d->choice.in[i]) : NULL;
+        r = in[i] && !local[i] ? last_status() : 0;
+    }
+    for (int o = 0; r == 0 && o < op->n_out; o++) {
+        out[o] = tensor_new(d->out_local[o], d->out_dtype[o]);
+        r = out[o] ? 0 : last_status();
+    }
+    if (r == 0 && in[0]->mesh->is_member) {
+        r = run_kernel(op, d, local, out);
+    }
+    if (r == 0) {
+        r = wrap(op, d, in[0]->mesh, out, ret_out);
+    }
+    for (int o = 0; o < op->n_out; o++) {
+        tensor_unref(out[o]);
+    }
+    for (int i = 0; i < op->n_in; i++) {
+        tensor_unref(local[i]);
+    }
+    return r;
+}
+
+int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+{
+    static const struct op_attr none;
+    const struct op_row *op = &op_table[id];
+    int r = check_inputs(op, id, in);
+    struct dtensor_state *st = r == 0 ? dtensor_state(in[0]->mesh->session) : NULL;
+    struct signature s;
+    struct decision d;
+    if (!st) {
+        return r < 0 ? r : last_status();
+    }
+    attr = attr ? attr : &none;
+    if (attr->shape.ndim < 0 || attr->shape.ndim > MESH_MAX_NDIM) {
+        return err_set(MESH_ESHAPE, "%s: a shape of %d dims; at most %d", op->name, attr->shape.ndim, MESH_MAX_NDIM);
+    }
+    sign_all(id, in, attr, &s);
+    if (!memory_recall(st, s.bytes, s.n, &d, sizeof d)) {
+        r = decide(op, in, attr, &d);
+        if (r < 0) {
+            return r;
+        }
+        memory_store(st, s.bytes, s.n, &d, sizeof d);
+    }
+    return run(op, &d, in, ret_out);
+}

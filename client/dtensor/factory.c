@@ -1,0 +1,152 @@
+/* client/dtensor/factory.c - tensors made from nothing: constants and random numbers, only the local part allocated.
+ *
+ * An element is a function of its global index, so every layout, mesh and world size gives the same tensor.  A pending reduction
+ * means the logical value: coordinate 0 holds it, the others what changes nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "comm/collective.h"
+#include "core/scope.h"
+#include "dtensor/redistribute.h"
+#include "dtensor/state.h"
+#include "tensor/shape.h"
+
+struct rng_key dtensor_next_key(struct mesh_session *s, uint64_t seed)
+{
+    struct dtensor_state *st = seed == 0 ? dtensor_state(s) : NULL;
+    if (!st) {
+        return (struct rng_key){ .seed = seed };
+    }
+    return (struct rng_key){ .seed = atomic_load(&st->seed), .call = atomic_fetch_add(&st->calls, 1) + 1 };
+}
+
+void mesh_manual_seed(uint64_t seed)
+{
+    if (!scope_enter(__func__)) {
+        return;
+    }
+    struct mesh_session *s = session_require();
+    struct dtensor_state *st = s ? dtensor_state(s) : NULL;
+    if (!st) {
+        scope_fail((int)mesh_last_error()->status);
+        return;
+    }
+    atomic_store(&st->seed, seed);
+    atomic_store(&st->calls, 0);
+}
+
+static const mesh_placement *pending_elsewhere(const mesh_device_mesh *m, const mesh_placements *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (p->at[i].kind == MESH_IS_PARTIAL && p->at[i].op != MESH_AVG && m->coordinate[i] != 0) {
+            return &p->at[i];
+        }
+    }
+    return NULL;
+}
+
+static struct mesh_tensor *fill_local(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, const mesh_placements *p,
+                                      const struct fill *f)
+{
+    if (!m->is_member) {
+        return tensor_new(MESH_SHAPE(0), t);
+    }
+    const mesh_placement *pending = pending_elsewhere(m, p);
+    struct box b;
+    layout_box(s, m->size, m->coordinate, p, &b);
+    mesh_shape local = layout_local_shape(s, m->size, m->coordinate, p);
+    if (pending) {
+        return tensor_identity(local, t, pending->op);
+    }
+    struct mesh_tensor *out = tensor_new(local, t);
+    if (out && tensor_fill(out, s, &b, f) < 0) {
+        tensor_unref(out);
+        return NULL;
+    }
+    return out;
+}
+
+mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, const mesh_placements *p,
+                             const struct fill *f)
+{
+    struct mesh_tensor *local = fill_local(s, t, m, p, f);
+    return local ? dtensor_new(m, s, t, p, local) : NULL;
+}
+
+static int check_random(mesh_dtype t)
+{
+    return t == MESH_F32 || t == MESH_F64
+               ? 0
+               : err_set(MESH_EUNSUPPORTED, "random numbers are f32 or f64, not %s", dtype_name(t));
+}
+
+static int check_request(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, mesh_placements *inout_p)
+{
+    if (!m) {
+        return err_set(MESH_EINVAL, "the mesh is NULL");
+    }
+    if (!dtype_is_valid((int)t)) {
+        return err_set(MESH_EINVAL, "dtype %d does not exist", (int)t);
+    }
+    int r = shape_check(s, "the global shape");
+    return r < 0 ? r : placements_check("placements", s, t, m->ndim, inout_p);
+}
+
+static mesh_dtensor *make(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o,
+                          struct fill f)
+{
+    static const mesh_factory_options defaults;
+    o = o ? o : &defaults;
+    mesh_dtype t = o->dtype == 0 ? MESH_F32 : o->dtype;
+    int r = check_request(s, t, m, &p);
+    if (r == 0 && f.kind != FILL_VALUE) {
+        r = check_random(t);
+    }
+    if (r == 0 && o->requires_grad && dtype_kind(t) != DTYPE_FLOAT) {
+        r = err_set(MESH_EINVAL, "a tensor of %s cannot require a gradient: only floating ones can", dtype_name(t));
+    }
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    if (f.kind != FILL_VALUE) {
+        f.key = dtensor_next_key(m->session, o->seed);
+    }
+    mesh_dtensor *x = dtensor_filled(s, t, m, &p, &f);
+    if (!x) {
+        return scope_fail((int)mesh_last_error()->status);
+    }
+    x->requires_grad = o->requires_grad;
+    return x;
+}
+
+mesh_dtensor *mesh_zeros_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
+{
+    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 }) : NULL;
+}
+
+mesh_dtensor *mesh_ones_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
+{
+    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 1 }) : NULL;
+}
+
+mesh_dtensor *mesh_empty_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
+{
+    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 }) : NULL;
+}
+
+mesh_dtensor *mesh_full_opt(mesh_shape s, double value, mesh_device_mesh *m, mesh_placements p,
+                            const mesh_factory_options *o)
+{
+    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = value }) : NULL;
+}
+
+mesh_dtensor *mesh_rand_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
+{
+    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_UNIFORM, .a = 0, .b = 1 }) : NULL;
+}
+
+mesh_dtensor *mesh_randn_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
+{
+    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_NORMAL, .a = 0, .b = 1 }) : NULL;
+}

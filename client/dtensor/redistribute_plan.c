@@ -1,0 +1,371 @@
+/* client/dtensor/redistribute_plan.c - the cheapest legal sequence of moves, by uniform-cost search.
+ *
+ * A state is a list of placements; its number is mixed radix over the candidates of each mesh dim.  Candidates of a mesh dim:
+ * Replicate, every tensor dim worth splitting, and the pending reductions that `from` and `to` have there.  A mesh dim that is
+ * equal and not a shard on both sides never moves.  Ties go to fewer moves, then to the lower state number, so every rank finds
+ * the same sequence.  At most (3 + MESH_MAX_NDIM)^4 = 14,641 states.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtensor/redistribute.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/util.h"
+#include "tensor/shape.h"
+
+/* What one more collective is worth in bytes: about its latency times the bandwidth of a link. */
+#define COLLECTIVE_BYTES 16384.0
+
+#define MAX_CANDIDATES   (MESH_MAX_NDIM + 3)
+
+struct node {
+    double cost;
+    int n_moves; /* -1: not reached */
+    int from;    /* state number it was reached from */
+    bool is_done;
+};
+
+struct entry {
+    double cost;
+    int n_moves, state;
+};
+
+struct search {
+    mesh_shape global;
+    size_t item;
+    int ndim; /* of the mesh */
+    const int *size;
+    int n_candidates[MESH_MAX_MESH_NDIM];
+    mesh_placement candidate[MESH_MAX_MESH_NDIM][MAX_CANDIDATES];
+    int n_states;
+    struct node *nodes; /* [n_states] */
+    struct entry *heap; /* [n_heap] a state may stand in it more than once: the best one comes out first */
+    int n_heap, heap_cap;
+};
+
+static bool is_same(mesh_placement a, mesh_placement b)
+{
+    return a.kind == b.kind && a.dim == b.dim && a.op == b.op;
+}
+
+/* The value a line of mesh dim i shares, at the coordinate whose parts are largest. */
+static mesh_shape line_shape(const struct search *s, const mesh_placements *p, int i)
+{
+    static const int origin[MESH_MAX_MESH_NDIM];
+    mesh_placements without = *p;
+    without.at[i] = mesh_replicate();
+    return layout_local_shape(s->global, s->size, origin, &without);
+}
+
+static int64_t bytes_without_smallest(mesh_shape line, int parts, int d)
+{
+    int64_t rest = shape_outer(line, d) * shape_inner(line, d);
+    return (line.dim[d] - layout_chunk(line.dim[d], parts, parts - 1).extent) * rest;
+}
+
+static int64_t bytes_exchanged(mesh_shape line, int parts, int a, int b)
+{
+    int64_t rest = 1, most = 0;
+    for (int d = 0; d < line.ndim; d++) {
+        rest *= d == a || d == b ? 1 : line.dim[d];
+    }
+    for (int p = 0; p < parts; p++) {
+        int64_t kept = layout_chunk(line.dim[b], parts, p).extent;
+        int64_t sent = layout_chunk(line.dim[a], parts, p).extent * (line.dim[b] - kept) * rest;
+        most = MAX(most, sent);
+    }
+    return most;
+}
+
+/* Bytes sent by the largest sender of the line; *ret_collective: whether there is a collective at all. */
+static int64_t move_bytes(const struct search *s, const mesh_placements *p, int i, mesh_placement to,
+                          bool *ret_collective)
+{
+    mesh_placement from = p->at[i];
+    int parts = s->size[i];
+    int64_t elements = 0;
+    *ret_collective = false;
+    if (parts == 1 || from.kind == MESH_IS_REPLICATE || (from.kind == MESH_IS_SHARD && to.kind == MESH_IS_PARTIAL)) {
+        return 0;
+    }
+    mesh_shape line = line_shape(s, p, i);
+    int64_t n = shape_numel(line);
+    *ret_collective = true;
+    if (from.kind == MESH_IS_PARTIAL && to.kind == MESH_IS_REPLICATE) {
+        elements = 2 * (n - n / parts);
+    } else if (from.kind == MESH_IS_PARTIAL) {
+        elements = bytes_without_smallest(line, parts, to.dim);
+    } else if (to.kind == MESH_IS_REPLICATE) {
+        elements = bytes_without_smallest(line, parts, from.dim);
+    } else {
+        elements = bytes_exchanged(line, parts, from.dim, to.dim);
+    }
+    return elements * (int64_t)s->item;
+}
+
+static bool splits_later(const struct search *s, const mesh_placements *p, int i, int d)
+{
+    for (int j = i + 1; j < s->ndim; j++) {
+        if (s->size[j] > 1 && p->at[j].kind == MESH_IS_SHARD && p->at[j].dim == d) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i, mesh_placement to)
+{
+    struct search s = { .ndim = mesh_ndim, .size = mesh_size };
+    mesh_placement from = p->at[i];
+    mesh_placements after = *p;
+    after.at[i] = to;
+    if (is_same(from, to) || placements_mix_reductions(&after)) {
+        return false;
+    }
+    if (mesh_size[i] == 1) {
+        return true;
+    }
+    if (from.kind == MESH_IS_PARTIAL && to.kind == MESH_IS_PARTIAL) {
+        return false;
+    }
+    if (from.kind == MESH_IS_SHARD && to.kind == MESH_IS_PARTIAL && to.op == MESH_AVG) {
+        return false; /* one's own part times n would round */
+    }
+    return !(from.kind == MESH_IS_SHARD && splits_later(&s, p, i, from.dim)) &&
+           !(to.kind == MESH_IS_SHARD && splits_later(&s, p, i, to.dim));
+}
+
+static void add_candidate(struct search *s, int i, mesh_placement p)
+{
+    for (int c = 0; c < s->n_candidates[i]; c++) {
+        if (is_same(s->candidate[i][c], p)) {
+            return;
+        }
+    }
+    CHECK(s->n_candidates[i] < MAX_CANDIDATES);
+    s->candidate[i][s->n_candidates[i]++] = p;
+}
+
+static void find_candidates(struct search *s, const mesh_placements *from, const mesh_placements *to)
+{
+    s->n_states = 1;
+    for (int i = 0; i < s->ndim; i++) {
+        s->n_candidates[i] = 0;
+        add_candidate(s, i, from->at[i]);
+        add_candidate(s, i, to->at[i]);
+        bool is_fixed = is_same(from->at[i], to->at[i]) && from->at[i].kind != MESH_IS_SHARD;
+        if (!is_fixed) {
+            add_candidate(s, i, mesh_replicate());
+        }
+        for (int d = 0; !is_fixed && s->size[i] > 1 && s->ndim > 1 && d < s->global.ndim; d++) {
+            if (s->global.dim[d] > 1) {
+                add_candidate(s, i, mesh_shard(d));
+            }
+        }
+        s->n_states *= s->n_candidates[i];
+    }
+}
+
+static mesh_placements decode(const struct search *s, int state)
+{
+    mesh_placements p = { .n = s->ndim };
+    for (int i = s->ndim - 1; i >= 0; i--) {
+        p.at[i] = s->candidate[i][state % s->n_candidates[i]];
+        state /= s->n_candidates[i];
+    }
+    return p;
+}
+
+static int encode(const struct search *s, const mesh_placements *p)
+{
+    int state = 0;
+    for (int i = 0; i < s->ndim; i++) {
+        int c = 0;
+        while (!is_same(s->candidate[i][c], p->at[i])) {
+            c++;
+        }
+        state = state * s->n_candidates[i] + c;
+    }
+    return state;
+}
+
+static bool is_before(const struct entry *x, const struct entry *y)
+{
+    if (x->cost < y->cost || x->cost > y->cost) {
+        return x->cost < y->cost;
+    }
+    return x->n_moves != y->n_moves ? x->n_moves < y->n_moves : x->state < y->state;
+}
+
+static void swap(struct entry *a, struct entry *b)
+{
+    struct entry t = *a;
+    *a = *b;
+    *b = t;
+}
+
+static int heap_grow(struct search *s)
+{
+    int cap = s->heap_cap ? 2 * s->heap_cap : 64;
+    size_t old_bytes = (size_t)s->heap_cap * sizeof *s->heap, bytes = (size_t)cap * sizeof *s->heap;
+    struct entry *heap = mem_realloc(s->heap, old_bytes, bytes);
+    if (!heap) {
+        return err_no_memory(bytes, "planning a redistribution");
+    }
+    s->heap = heap;
+    s->heap_cap = cap;
+    return 0;
+}
+
+static int heap_push(struct search *s, int state)
+{
+    int r = s->n_heap == s->heap_cap ? heap_grow(s) : 0;
+    if (r < 0) {
+        return r;
+    }
+    const struct node *n = &s->nodes[state];
+    int i = s->n_heap++;
+    s->heap[i] = (struct entry){ .cost = n->cost, .n_moves = n->n_moves, .state = state };
+    for (; i > 0 && is_before(&s->heap[i], &s->heap[(i - 1) / 2]); i = (i - 1) / 2) {
+        swap(&s->heap[i], &s->heap[(i - 1) / 2]);
+    }
+    return 0;
+}
+
+static int heap_pop(struct search *s)
+{
+    int top = s->heap[0].state;
+    s->heap[0] = s->heap[--s->n_heap];
+    for (int i = 0, c = 1; c < s->n_heap; c = 2 * i + 1) {
+        c += c + 1 < s->n_heap && is_before(&s->heap[c + 1], &s->heap[c]);
+        if (!is_before(&s->heap[c], &s->heap[i])) {
+            break;
+        }
+        swap(&s->heap[i], &s->heap[c]);
+        i = c;
+    }
+    return top;
+}
+
+/* Tries one move out of a state; a better way into the next state is remembered. */
+static int relax(struct search *s, int state, const mesh_placements *p, int i, mesh_placement to)
+{
+    if (!redistribute_move_is_legal(s->ndim, s->size, p, i, to)) {
+        return 0;
+    }
+    bool is_collective;
+    int64_t bytes = move_bytes(s, p, i, to, &is_collective);
+    const struct node *here = &s->nodes[state];
+    mesh_placements next = *p;
+    next.at[i] = to;
+    int to_state = encode(s, &next);
+    struct node *n = &s->nodes[to_state];
+    double cost = here->cost + (double)bytes + (is_collective ? COLLECTIVE_BYTES : 0);
+    bool is_tie = n->n_moves >= 0 && !(cost < n->cost) && !(cost > n->cost);
+    if (n->is_done || (n->n_moves >= 0 && cost > n->cost) || (is_tie && here->n_moves + 1 >= n->n_moves)) {
+        return 0;
+    }
+    *n = (struct node){ .cost = cost, .n_moves = here->n_moves + 1, .from = state };
+    return heap_push(s, to_state);
+}
+
+static int search_run(struct search *s, int start, int goal)
+{
+    s->nodes[start].n_moves = 0;
+    int r = heap_push(s, start);
+    while (r == 0 && s->n_heap > 0) {
+        int state = heap_pop(s);
+        if (s->nodes[state].is_done) {
+            continue;
+        }
+        s->nodes[state].is_done = true;
+        if (state == goal) {
+            return 0;
+        }
+        mesh_placements p = decode(s, state);
+        for (int i = 0; i < s->ndim; i++) {
+            for (int c = 0; r == 0 && c < s->n_candidates[i]; c++) {
+                r = relax(s, state, &p, i, s->candidate[i][c]);
+            }
+        }
+    }
+    return r;
+}
+
+static void write_moves(const struct search *s, int goal, struct move_list *ret_moves)
+{
+    struct move_list list = { .n = s->nodes[goal].n_moves, .cost = s->nodes[goal].cost };
+    CHECK(list.n >= 0 && list.n <= REDISTRIBUTE_MAX_MOVES);
+    for (int at = list.n - 1, state = goal; at >= 0; at--) {
+        mesh_placements after = decode(s, state);
+        state = s->nodes[state].from;
+        mesh_placements before = decode(s, state);
+        int i = 0;
+        while (is_same(before.at[i], after.at[i])) {
+            i++;
+        }
+        bool is_collective;
+        list.at[at] = (struct move){ .mesh_dim = i, .from = before.at[i], .to = after.at[i] };
+        list.at[at].bytes = move_bytes(s, &before, i, after.at[i], &is_collective);
+    }
+    *ret_moves = list;
+}
+
+int redistribute_plan(mesh_shape global, mesh_dtype t, int mesh_ndim, const int *mesh_size, const mesh_placements *from,
+                      const mesh_placements *to, struct move_list *ret_moves)
+{
+    struct search s = { .global = global, .item = dtype_size(t), .ndim = mesh_ndim, .size = mesh_size };
+    if (mesh_placements_equal(*from, *to)) {
+        *ret_moves = (struct move_list){ .n = 0 };
+        return 0;
+    }
+    find_candidates(&s, from, to);
+    s.nodes = mem_new_array(struct node, (size_t)s.n_states);
+    if (!s.nodes) {
+        return err_no_memory((size_t)s.n_states * sizeof *s.nodes, "planning a redistribution");
+    }
+    for (int i = 0; i < s.n_states; i++) {
+        s.nodes[i] = (struct node){ .n_moves = -1 };
+    }
+    int goal = encode(&s, to);
+    int r = search_run(&s, encode(&s, from), goal);
+    if (r == 0) {
+        write_moves(&s, goal, ret_moves);
+    }
+    mem_free(s.heap);
+    mem_free(s.nodes);
+    return r;
+}
+
+static const char *move_work(const struct move *m)
+{
+    if (m->bytes == 0) {
+        return "local";
+    }
+    if (m->from.kind == MESH_IS_PARTIAL) {
+        return m->to.kind == MESH_IS_REPLICATE ? "all_reduce" : "reduce_scatter";
+    }
+    return m->to.kind == MESH_IS_REPLICATE ? "all_gather" : "all_to_all";
+}
+
+const char *redistribute_text(const struct move_list *moves, const mesh_device_mesh *m, char *buf, size_t cap)
+{
+    size_t at = 0;
+    if (cap > 0) {
+        buf[0] = 0;
+    }
+    for (int i = 0; i < moves->n && at < cap; i++) {
+        const struct move *one = &moves->at[i];
+        char from[24], to[24], dim[16];
+        const char *name = m->has_names ? m->name[one->mesh_dim] : dim;
+        snprintf(dim, sizeof dim, "%d", one->mesh_dim);
+        int n = snprintf(buf + at, cap - at, "%s%s->%s on %s (%s, %lld bytes)", i ? ", " : "",
+                         placement_text(one->from, from, sizeof from), placement_text(one->to, to, sizeof to), name,
+                         move_work(one), (long long)one->bytes);
+        at += n > 0 ? (size_t)n : 0;
+    }
+    return buf;
+}

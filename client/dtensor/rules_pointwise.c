@@ -1,0 +1,99 @@
+/* client/dtensor/rules_pointwise.c - rules of elementwise operators beyond their index: which pending reductions pass.
+ *
+ * A neutral part of P(max) is -inf (P(min): +inf), which every rule here maps to a neutral part again; the extremes of integers
+ * would wrap, so those rules are for floating types, but for relu.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtensor/rules.h"
+
+#include <math.h>
+
+static void follow(mesh_reduce_op in, mesh_reduce_op out, struct rule_list *inout)
+{
+    struct rule r = rule_whole();
+    r.in[0] = mesh_partial(in);
+    r.out[0] = mesh_partial(out);
+    rule_add(inout, &r);
+}
+
+/* Two inputs, one of them pending, the other whole. */
+static void one_pending(int i, mesh_reduce_op in, mesh_reduce_op out, struct rule_list *inout)
+{
+    struct rule r = rule_whole();
+    r.in[i] = mesh_partial(in);
+    r.out[0] = mesh_partial(out);
+    rule_add(inout, &r);
+}
+
+/* avg(a_i) + b = avg(a_i + b); the same for max and min.  Not for sum: b would count once per rank. */
+static void shift_rules(const struct op_shapes *s, bool is_sub, struct rule_list *inout)
+{
+    rules_from_index("*,*->*", s, inout);
+    if (!rules_is_float(s)) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        bool flips = is_sub && i == 1;
+        one_pending(i, MESH_AVG, MESH_AVG, inout);
+        one_pending(i, MESH_MAX, flips ? MESH_MIN : MESH_MAX, inout);
+        one_pending(i, MESH_MIN, flips ? MESH_MAX : MESH_MIN, inout);
+    }
+}
+
+void rule_add_tensors(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    shift_rules(s, false, inout);
+}
+
+void rule_sub_tensors(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    shift_rules(s, true, inout);
+}
+
+void rule_negate(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    rules_from_index("*->*", s, inout);
+    if (rules_is_float(s)) {
+        follow(MESH_MAX, MESH_MIN, inout);
+        follow(MESH_MIN, MESH_MAX, inout);
+    }
+}
+
+/* x times a number: linear where the product is not rounded to an integer; the extremes follow its sign. */
+void rule_scale(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    double v = s->attr.value[0];
+    rules_from_index("*->*", s, inout);
+    if (!isfinite(v) || !rules_is_float(s)) {
+        return;
+    }
+    follow(MESH_SUM, MESH_SUM, inout);
+    follow(MESH_AVG, MESH_AVG, inout);
+    if (v > 0 || v < 0) {
+        follow(MESH_MAX, v > 0 ? MESH_MAX : MESH_MIN, inout);
+        follow(MESH_MIN, v > 0 ? MESH_MIN : MESH_MAX, inout);
+    }
+}
+
+void rule_add_scalar(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    rules_from_index("*->*", s, inout);
+    if (rules_is_float(s) && isfinite(s->attr.value[0])) {
+        follow(MESH_AVG, MESH_AVG, inout);
+        follow(MESH_MAX, MESH_MAX, inout);
+        follow(MESH_MIN, MESH_MIN, inout);
+    }
+}
+
+/* f rises: f(max x_i) = max f(x_i). */
+void rule_monotone(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    rules_from_index("*->*", s, inout);
+    follow(MESH_MAX, MESH_MAX, inout);
+    follow(MESH_MIN, MESH_MIN, inout);
+}
