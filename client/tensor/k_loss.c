@@ -43,7 +43,14 @@ static int64_t row_begin(const struct rows *r, int64_t i)
 
 static int64_t target_of(const struct mesh_tensor *target, int64_t i)
 {
-    return target->dtype == MESH_I64 ? ((const int64_t *)target->data)[i] : ((const int32_t *)target->data)[i];
+    switch (target->dtype) {
+#define TARGET(D, T, U, unused)                                                                                        \
+    case MESH_##D:                                                                                                     \
+        return (int64_t)((const T *)target->data)[i];
+        INT_TYPES(TARGET, 0)
+    default:
+        return -1;
+    }
 }
 
 /* Only this rank sees its targets: a bad one is a local failure. */

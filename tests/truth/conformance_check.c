@@ -94,6 +94,10 @@ static bool check_value(const struct test_case *c, const struct captured *got, c
 static bool check_identical(const struct captured *first, const struct captured *other, int rank, char *why)
 {
     size_t bytes = (size_t)numel(first->shape) * item_bytes(first->dtype), at = 0;
+    if (first->dtype != other->dtype) {
+        return differs(why, "%s has dtype %d on rank 0 and %d on rank %d", first->what, (int)first->dtype,
+                       (int)other->dtype, rank);
+    }
     if (memcmp(first->data, other->data, bytes) == 0) {
         return true;
     }

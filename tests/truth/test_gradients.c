@@ -1,0 +1,377 @@
+/* truth/test_gradients.c - every operator's gradient against finite differences, on every mix of placements.
+ *
+ * For an operator y = f(x...) the loss is sum(y w) with fixed w.  The derivative by each element of each x is taken once from
+ * replicated tensors, by central differences in f64; then every rank computes the gradient by mesh_backward() for many layouts
+ * of the inputs (pending sums split unevenly, with sign changes), and compares.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "harness/check_main.h"
+#include "harness/ranks.h"
+
+#define MAX_INPUTS   3
+#define MAX_ELEMENTS 64
+#define STEP         1e-5
+#define TOLERANCE    2e-7 /* central differences in f64: h^2 f''' / 6 plus rounding of f over 2 h */
+
+#define SHAPE(...) MESH_SHAPE(__VA_ARGS__)
+
+typedef mesh_dtensor *(*function)(mesh_dtensor *const *x);
+
+struct gradient_case {
+    const char *name;
+    function f;
+    int n_in;
+    mesh_shape shape[MAX_INPUTS];
+};
+
+#define BINARY(name)                                                                                                   \
+    static mesh_dtensor *f_##name(mesh_dtensor *const *x)                                                              \
+    {                                                                                                                  \
+        return mesh_##name(x[0], x[1]);                                                                                \
+    }
+#define UNARY(name, ...)                                                                                               \
+    static mesh_dtensor *f_##name(mesh_dtensor *const *x)                                                              \
+    {                                                                                                                  \
+        return __VA_ARGS__;                                                                                            \
+    }
+BINARY(add)
+BINARY(sub)
+BINARY(mul)
+BINARY(div)
+BINARY(matmul)
+UNARY(neg, mesh_neg(x[0]))
+UNARY(mul_scalar, mesh_mul_scalar(x[0], -1.75))
+UNARY(add_scalar, mesh_add_scalar(x[0], 0.5))
+UNARY(relu, mesh_relu(x[0]))
+UNARY(gelu, mesh_gelu(x[0], false))
+UNARY(gelu_tanh, mesh_gelu(x[0], true))
+UNARY(tanh, mesh_tanh(x[0]))
+UNARY(linear, mesh_linear(x[0], x[1], x[2]))
+UNARY(linear_no_bias, mesh_linear(x[0], x[1], NULL))
+UNARY(transpose, mesh_transpose(x[0], 0, -1))
+UNARY(reshape, mesh_reshape(x[0], SHAPE(2, -1)))
+UNARY(reshape_flat, mesh_reshape(x[0], SHAPE(-1)))
+UNARY(expand, mesh_expand(x[0], SHAPE(2, 3, 4)))
+UNARY(sum, mesh_sum(x[0]))
+UNARY(sum_0, mesh_sum(x[0], .dims = SHAPE(0)))
+UNARY(sum_1_kept, mesh_sum(x[0], .dims = SHAPE(-1), .keepdim = true))
+UNARY(mean, mesh_mean(x[0]))
+UNARY(mean_0, mesh_mean(x[0], .dims = SHAPE(0)))
+UNARY(mean_02, mesh_mean(x[0], .dims = SHAPE(0, 2)))
+UNARY(softmax_0, mesh_softmax(x[0], 0))
+UNARY(softmax_1, mesh_softmax(x[0], 1))
+UNARY(log_softmax_0, mesh_log_softmax(x[0], 0))
+UNARY(log_softmax_1, mesh_log_softmax(x[0], -1))
+UNARY(twice, mesh_add(mesh_mul(x[0], x[0]), mesh_mul(mesh_tanh(x[0]), x[1])))
+UNARY(chain, mesh_sum(mesh_gelu(mesh_linear(mesh_tanh(x[0]), x[1], x[2]), false), .dims = SHAPE(1)))
+
+static mesh_placements everywhere(const mesh_device_mesh *m, mesh_placement p)
+{
+    mesh_placements all = { .n = mesh_mesh_ndim(m) };
+    for (int d = 0; d < all.n; d++) {
+        all.at[d] = p;
+    }
+    return all;
+}
+
+UNARY(to_shard, mesh_redistribute(x[0], everywhere(mesh_device_mesh_of(x[0]), mesh_shard(1))))
+UNARY(to_whole, mesh_redistribute(x[0], everywhere(mesh_device_mesh_of(x[0]), mesh_replicate())))
+UNARY(to_pending, mesh_redistribute(x[0], everywhere(mesh_device_mesh_of(x[0]), mesh_partial(MESH_SUM))))
+
+/* The target of 5 rows, the class 7 to be ignored. */
+static mesh_dtensor *target_of(const mesh_dtensor *logits, bool is_sharded)
+{
+    static const int64_t classes[5] = { 2, 0, 7, 3, 2 };
+    mesh_device_mesh *m = mesh_device_mesh_of(logits);
+    mesh_tensor *t = mesh_tensor_new(SHAPE(5), MESH_I64);
+    memcpy(mesh_tensor_data(t), classes, sizeof classes);
+    return mesh_distribute_same(t, m, everywhere(m, is_sharded ? mesh_shard(0) : mesh_replicate()));
+}
+
+static const int64_t ignored = 7;
+UNARY(ce_mean, mesh_cross_entropy(x[0], target_of(x[0], true), .ignore_index = &ignored))
+UNARY(ce_sum, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_SUM))
+UNARY(ce_rows, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_NONE))
+UNARY(ce_smooth, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .label_smoothing = 0.1))
+
+/* clang-format off */
+static const struct gradient_case cases[] = {
+    { "add",                  f_add,            2, { SHAPE(3, 4), SHAPE(3, 4) } },
+    { "add row",              f_add,            2, { SHAPE(3, 4), SHAPE(4) } },
+    { "sub outer",            f_sub,            2, { SHAPE(3, 1), SHAPE(1, 4) } },
+    { "mul",                  f_mul,            2, { SHAPE(3, 4), SHAPE(3, 4) } },
+    { "mul column",           f_mul,            2, { SHAPE(3, 4), SHAPE(3, 1) } },
+    { "div",                  f_div,            2, { SHAPE(3, 4), SHAPE(3, 4) } },
+    { "div row",              f_div,            2, { SHAPE(4), SHAPE(3, 4) } },
+    { "neg",                  f_neg,            1, { SHAPE(3, 4) } },
+    { "mul_scalar",           f_mul_scalar,     1, { SHAPE(3, 4) } },
+    { "add_scalar",           f_add_scalar,     1, { SHAPE(3, 4) } },
+    { "relu",                 f_relu,           1, { SHAPE(3, 4) } },
+    { "gelu",                 f_gelu,           1, { SHAPE(3, 4) } },
+    { "gelu tanh",            f_gelu_tanh,      1, { SHAPE(3, 4) } },
+    { "tanh",                 f_tanh,           1, { SHAPE(3, 4) } },
+    { "matmul",               f_matmul,         2, { SHAPE(3, 4), SHAPE(4, 5) } },
+    { "matmul dot",           f_matmul,         2, { SHAPE(5), SHAPE(5) } },
+    { "matmul vector",        f_matmul,         2, { SHAPE(3, 4), SHAPE(4) } },
+    { "matmul row",           f_matmul,         2, { SHAPE(4), SHAPE(4, 5) } },
+    { "matmul stack matrix",  f_matmul,         2, { SHAPE(2, 3, 4), SHAPE(4, 5) } },
+    { "matmul stacks",        f_matmul,         2, { SHAPE(2, 3, 4), SHAPE(2, 4, 5) } },
+    { "matmul matrix stack",  f_matmul,         2, { SHAPE(3, 4), SHAPE(2, 4, 5) } },
+    { "matmul row stack",     f_matmul,         2, { SHAPE(4), SHAPE(2, 4, 5) } },
+    { "linear",               f_linear,         3, { SHAPE(3, 4), SHAPE(5, 4), SHAPE(5) } },
+    { "linear stack",         f_linear,         3, { SHAPE(2, 3, 4), SHAPE(5, 4), SHAPE(5) } },
+    { "linear no bias",       f_linear_no_bias, 2, { SHAPE(3, 4), SHAPE(5, 4) } },
+    { "transpose",            f_transpose,      1, { SHAPE(2, 3, 4) } },
+    { "reshape",              f_reshape,        1, { SHAPE(4, 3) } },
+    { "reshape flat",         f_reshape_flat,   1, { SHAPE(4, 3) } },
+    { "expand",               f_expand,         1, { SHAPE(3, 1) } },
+    { "sum",                  f_sum,            1, { SHAPE(3, 4) } },
+    { "sum 0",                f_sum_0,          1, { SHAPE(3, 4) } },
+    { "sum 1 kept",           f_sum_1_kept,     1, { SHAPE(3, 4) } },
+    { "mean",                 f_mean,           1, { SHAPE(3, 4) } },
+    { "mean 0",               f_mean_0,         1, { SHAPE(3, 4) } },
+    { "mean 0 2",             f_mean_02,        1, { SHAPE(2, 3, 4) } },
+    { "softmax 0",            f_softmax_0,      1, { SHAPE(3, 5) } },
+    { "softmax 1",            f_softmax_1,      1, { SHAPE(3, 5) } },
+    { "log_softmax 0",        f_log_softmax_0,  1, { SHAPE(3, 5) } },
+    { "log_softmax 1",        f_log_softmax_1,  1, { SHAPE(3, 5) } },
+    { "cross_entropy mean",   f_ce_mean,        1, { SHAPE(5, 4) } },
+    { "cross_entropy sum",    f_ce_sum,         1, { SHAPE(5, 4) } },
+    { "cross_entropy rows",   f_ce_rows,        1, { SHAPE(5, 4) } },
+    { "cross_entropy smooth", f_ce_smooth,      1, { SHAPE(5, 4) } },
+    { "to shard",             f_to_shard,       1, { SHAPE(3, 5) } },
+    { "to whole",             f_to_whole,       1, { SHAPE(3, 5) } },
+    { "to pending",           f_to_pending,     1, { SHAPE(3, 5) } },
+    { "used twice",           f_twice,          2, { SHAPE(3, 4), SHAPE(3, 4) } },
+    { "chain",                f_chain,          3, { SHAPE(3, 4), SHAPE(5, 4), SHAPE(5) } },
+};
+/* clang-format on */
+
+struct values {
+    double x[MAX_INPUTS][MAX_ELEMENTS];
+    double slope[MAX_INPUTS][MAX_ELEMENTS];
+};
+
+static int64_t numel(mesh_shape s)
+{
+    int64_t n = 1;
+    for (int d = 0; d < s.ndim; d++) {
+        n *= s.dim[d];
+    }
+    return n;
+}
+
+static uint64_t draw(uint64_t *state)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *state >> 33;
+}
+
+/* Away from 0, where relu has a kink and a divisor no inverse. */
+static double value(uint64_t *state)
+{
+    double magnitude = 0.25 + (double)(draw(state) % 1000) / 800;
+    return draw(state) % 2 == 0 ? magnitude : -magnitude;
+}
+
+static mesh_dtensor *whole(mesh_device_mesh *m, mesh_shape s, const double *x)
+{
+    mesh_tensor *t = mesh_tensor_new(s, MESH_F64);
+    if (t != NULL) {
+        memcpy(mesh_tensor_data(t), x, (size_t)numel(s) * sizeof *x);
+    }
+    return mesh_distribute_same(t, m, everywhere(m, mesh_replicate()));
+}
+
+static mesh_dtensor *loss_of(const struct gradient_case *c, mesh_device_mesh *m, mesh_dtensor *const *x)
+{
+    mesh_dtensor *y = c->f(x);
+    if (y == NULL) {
+        return NULL;
+    }
+    mesh_dtensor *w = mesh_randn(mesh_shape_of(y), m, everywhere(m, mesh_replicate()), .dtype = MESH_F64, .seed = 99);
+    return mesh_sum(mesh_mul(y, w));
+}
+
+static double loss_at(const struct gradient_case *c, mesh_device_mesh *m, const struct values *v)
+{
+    mesh_scope *scope = mesh_scope_begin();
+    mesh_dtensor *x[MAX_INPUTS] = { NULL };
+    for (int i = 0; i < c->n_in; i++) {
+        x[i] = whole(m, c->shape[i], v->x[i]);
+    }
+    double loss = mesh_item(loss_of(c, m, x));
+    return mesh_scope_end(scope) < 0 ? NAN : loss;
+}
+
+static int differentiate(const struct gradient_case *c, mesh_device_mesh *m, struct values *v)
+{
+    uint64_t state = 7;
+    for (int i = 0; i < c->n_in; i++) {
+        REQUIRE(numel(c->shape[i]) <= MAX_ELEMENTS);
+        for (int64_t e = 0; e < numel(c->shape[i]); e++) {
+            v->x[i][e] = value(&state);
+        }
+    }
+    for (int i = 0; i < c->n_in; i++) {
+        for (int64_t e = 0; e < numel(c->shape[i]); e++) {
+            double x = v->x[i][e];
+            v->x[i][e] = x + STEP;
+            double above = loss_at(c, m, v);
+            v->x[i][e] = x - STEP;
+            double below = loss_at(c, m, v);
+            v->x[i][e] = x;
+            v->slope[i][e] = (above - below) / (2 * STEP);
+            REQUIRE(isfinite(v->slope[i][e]));
+        }
+    }
+    return 0;
+}
+
+/* Adds to the parts of each pending sum what cancels over the (even-sized) mesh dim. */
+static void make_uneven(mesh_dtensor *x, const mesh_device_mesh *m, mesh_placements p)
+{
+    mesh_tensor *local = mesh_to_local(x);
+    const int *coordinate = mesh_get_coordinate(m);
+    int64_t n = local != NULL ? numel(mesh_tensor_shape(local)) : 0;
+    double *part = local != NULL ? mesh_tensor_data(local) : NULL;
+    for (int d = 0; d < p.n; d++) {
+        for (int64_t i = 0; p.at[d].kind == MESH_IS_PARTIAL && i < n; i++) {
+            part[i] += (coordinate[d] == 0 ? -1 : 1) * (double)((5 * i + 3 * d + 1) % 7 - 3) / 4;
+        }
+    }
+}
+
+static mesh_dtensor *leaf(mesh_device_mesh *m, mesh_shape s, const double *x, mesh_placements p)
+{
+    mesh_dtensor *t = mesh_detach(mesh_redistribute(whole(m, s, x), p));
+    if (t != NULL) {
+        make_uneven(t, m, p);
+    }
+    return mesh_requires_grad(t, true);
+}
+
+static mesh_placements with_whole_for_partial(mesh_placements p)
+{
+    for (int d = 0; d < p.n; d++) {
+        p.at[d] = p.at[d].kind == MESH_IS_PARTIAL ? mesh_replicate() : p.at[d];
+    }
+    return p;
+}
+
+static int compare(const struct gradient_case *c, const struct values *v, int i, mesh_dtensor *x, mesh_placements p,
+                   const char *layouts)
+{
+    mesh_dtensor *g = mesh_grad(x);
+    REQUIRE(g != NULL);
+    REQUIRE(mesh_placements_equal(mesh_placements_of(g), with_whole_for_partial(p)));
+    mesh_tensor *full = mesh_full_tensor(g);
+    REQUIRE(full != NULL);
+    const double *got = mesh_tensor_data(full);
+    for (int64_t e = 0; e < numel(c->shape[i]); e++) {
+        double want = v->slope[i][e];
+        if (!(fabs(got[e] - want) <= TOLERANCE * (1 + fabs(want)))) {
+            return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: d x%d[%d] is %.9g, by differences %.9g", c->name,
+                                  layouts, i, (int)e, got[e], want);
+        }
+    }
+    return 0;
+}
+
+static int check_layout(const struct gradient_case *c, mesh_device_mesh *m, const struct values *v, const mesh_placements *p)
+{
+    mesh_dtensor *x[MAX_INPUTS] = { NULL };
+    char layouts[256] = "", one[64];
+    mesh_scope *scope = mesh_scope_begin();
+    for (int i = 0; i < c->n_in; i++) {
+        x[i] = leaf(m, c->shape[i], v->x[i], p[i]);
+        strcat(strcat(layouts, " "), mesh_placements_text(p[i], one, sizeof one));
+    }
+    mesh_backward(loss_of(c, m, x));
+    if (mesh_scope_status(scope) < 0) {
+        return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: %s", c->name, layouts, mesh_last_error()->message);
+    }
+    for (int i = 0; i < c->n_in; i++) {
+        REQUIRE_OK(compare(c, v, i, x[i], p[i], layouts));
+    }
+    REQUIRE(mesh_scope_end(scope) == 0);
+    return 0;
+}
+
+/* Placement number `choice` of 2 + ndim: whole, pending, shard 0, shard 1, ... */
+static mesh_placement choose(uint64_t choice)
+{
+    return choice == 0 ? mesh_replicate() : (choice == 1 ? mesh_partial(MESH_SUM) : mesh_shard((int)choice - 2));
+}
+
+#define EXHAUSTIVE 100 /* up to so many combinations all are tried, else so many drawn */
+
+static int check_case(const struct gradient_case *c, mesh_device_mesh *m)
+{
+    struct values v;
+    uint64_t n_combinations = 1, state = 3;
+    int ndim = mesh_mesh_ndim(m);
+    REQUIRE_OK(differentiate(c, m, &v));
+    for (int k = 0; k < c->n_in * ndim; k++) {
+        n_combinations *= (uint64_t)c->shape[k / ndim].ndim + 2;
+    }
+    for (uint64_t n = 0; n < (n_combinations < EXHAUSTIVE ? n_combinations : EXHAUSTIVE); n++) {
+        mesh_placements p[MAX_INPUTS];
+        uint64_t rest = n_combinations <= EXHAUSTIVE ? n : draw(&state) % n_combinations;
+        for (int k = 0; k < c->n_in * ndim; k++) {
+            uint64_t n_choices = (uint64_t)c->shape[k / ndim].ndim + 2;
+            p[k / ndim].n = ndim;
+            p[k / ndim].at[k % ndim] = choose(rest % n_choices);
+            rest /= n_choices;
+        }
+        REQUIRE_OK(check_layout(c, m, &v, p));
+    }
+    return 0;
+}
+
+static int check_all_cases(void *arg)
+{
+    const mesh_shape *shape = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", *shape, NULL);
+    REQUIRE(m != NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        REQUIRE_OK(check_case(&cases[i], m));
+    }
+    return 0;
+}
+
+START_TEST(gradients_match_finite_differences_on_one_rank)
+{
+    mesh_shape shape = SHAPE(1);
+    ranks_run(1, check_all_cases, &shape);
+}
+END_TEST
+
+START_TEST(gradients_match_finite_differences_on_two_ranks)
+{
+    mesh_shape shape = SHAPE(2);
+    ranks_run(2, check_all_cases, &shape);
+}
+END_TEST
+
+START_TEST(gradients_match_finite_differences_on_a_2x2_mesh)
+{
+    mesh_shape shape = SHAPE(2, 2);
+    ranks_run(4, check_all_cases, &shape);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("gradients");
+    TCase *t = tcase_create("finite differences");
+    tcase_set_timeout(t, 300);
+    tcase_add_test(t, gradients_match_finite_differences_on_one_rank);
+    tcase_add_test(t, gradients_match_finite_differences_on_two_ranks);
+    tcase_add_test(t, gradients_match_finite_differences_on_a_2x2_mesh);
+    suite_add_tcase(s, t);
+    return s;
+}
