@@ -47,6 +47,7 @@ struct engine {
     char address_text[116]; /* a longer host name is cut */
     engine_notice_fn notice_fn;
     void *notice_arg;
+    bool is_started; /* the loop knows it */
 
     struct dial *dial; /* the loop's */
     struct conn *conn; /* the loop's */
@@ -56,6 +57,7 @@ struct engine {
     enum state state;
     mesh_error lost;  /* why it is LOST */
     bool is_greeted;  /* hello was answered */
+    bool is_drained;  /* everything that was posted has run */
     bool is_released; /* neither dial nor conn is left */
     uint64_t last_number;
     struct call *calls;
@@ -280,12 +282,8 @@ struct engine *engine_new(struct mesh_session *s, const char *address, engine_no
     address_format(&parsed, e->address_text, sizeof e->address_text);
     CHECK(pthread_mutex_init(&e->lock, NULL) == 0);
     condition_init(&e->changed);
-    if (loop_post(l, dial_posted, e) < 0) {
-        e->is_released = true;
-        engine_free(e);
-        return NULL;
-    }
-    if (wait_until_dialled(e) < 0 || greet(e) < 0) {
+    e->is_started = loop_post(l, dial_posted, e) == 0;
+    if (!e->is_started || wait_until_dialled(e) < 0 || greet(e) < 0) {
         const mesh_error why = *err_last();
         engine_free(e);
         err_restore(&why);
@@ -299,9 +297,29 @@ static void close_posted(void *arg)
     struct engine *e = arg;
     if (e->dial != NULL) {
         dial_cancel(e->dial);
-    } else if (e->conn != NULL) {
+    } else {
         conn_close(e->conn);
     }
+    pthread_mutex_lock(&e->lock);
+    e->is_drained = true;
+    pthread_cond_broadcast(&e->changed);
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* True when the loop no longer knows the engine: what was posted has run, and the connection is gone. */
+static bool wait_until_forgotten(struct engine *e)
+{
+    int64_t deadline_ms = deadline_in(CLOSE_LIMIT_MS);
+    if (loop_post(e->loop, close_posted, e) < 0) {
+        return false;
+    }
+    pthread_mutex_lock(&e->lock);
+    while (!(e->is_released && e->is_drained) && condition_wait(&e->changed, &e->lock, deadline_ms)) {
+        continue;
+    }
+    bool is_forgotten = e->is_released && e->is_drained;
+    pthread_mutex_unlock(&e->lock);
+    return is_forgotten;
 }
 
 void engine_free(struct engine *e)
@@ -310,15 +328,7 @@ void engine_free(struct engine *e)
         return;
     }
     PRE(!loop_is_current(e->loop));
-    int64_t deadline_ms = deadline_in(CLOSE_LIMIT_MS);
-    bool is_posted = loop_post(e->loop, close_posted, e) == 0;
-    pthread_mutex_lock(&e->lock);
-    while (is_posted && !e->is_released && condition_wait(&e->changed, &e->lock, deadline_ms)) {
-        continue;
-    }
-    bool is_released = e->is_released;
-    pthread_mutex_unlock(&e->lock);
-    if (!is_released) {
+    if (e->is_started && !wait_until_forgotten(e)) {
         log_error("session", "the connection to meshd at %s does not close, giving it up", e->address_text);
         return; /* the loop may still use it */
     }
