@@ -25,7 +25,8 @@ static uint64_t mix(uint64_t h)
 uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
 {
     const uint8_t *bytes = data;
-    uint64_t h = mix(seed + 0x2545f4914f6cdd1du) ^ len;
+    uint64_t h = mix(seed + 0x2545f4914f6cdd1du);
+    size_t total = len;
     for (; len >= 8; bytes += 8, len -= 8) {
         uint64_t word;
         memcpy(&word, bytes, sizeof word);
@@ -35,7 +36,7 @@ uint64_t hash_bytes(const void *data, size_t len, uint64_t seed)
     for (size_t i = 0; i < len; i++) {
         tail |= (uint64_t)bytes[i] << (8 * i);
     }
-    return mix(h ^ tail);
+    return mix(mix(h ^ tail) + total); /* the length comes last, where no data can undo it */
 }
 
 /* The slot that holds the key, or the empty one where it would go.  Needs cap > n. */

@@ -11,6 +11,7 @@ static struct world w;
 START_TEST(closing_gives_up_on_a_peer_that_does_not_read)
 {
     static uint8_t payload[1 << 20];
+    world_init(&w);
     int fd = world_connect_a(&w);
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(conn_send(w.a.conn, payload, sizeof payload), 0);
