@@ -2,8 +2,27 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/apply.h"
 
+#include <string.h>
+
 #include "autograd/grads.h"
 #include "base/error.h"
+
+int apply_plain(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+{
+    struct op_attr clean;
+    memset(&clean, 0, sizeof clean);
+    if (attr != NULL) {
+        clean.shape.ndim = attr->shape.ndim;
+        memcpy(clean.shape.dim, attr->shape.dim, (size_t)attr->shape.ndim * sizeof attr->shape.dim[0]);
+        clean.dims = attr->dims;
+        clean.keepdim = attr->keepdim;
+        memcpy(clean.dim, attr->dim, sizeof clean.dim);
+        memcpy(clean.value, attr->value, sizeof clean.value);
+        memcpy(clean.index, attr->index, sizeof clean.index);
+        clean.mode = attr->mode;
+    }
+    return op_apply(id, in, &clean, ret_out);
+}
 
 int ag_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
 {
@@ -13,7 +32,7 @@ int ag_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
     if (records && gradient->run == NULL) {
         return err_set(MESH_EUNSUPPORTED, "%s has no gradient; apply it to mesh_detach() of its input", row->name);
     }
-    int r = op_apply(id, in, attr, ret_out);
+    int r = apply_plain(id, in, attr, ret_out);
     if (r < 0 || !records) {
         return r;
     }

@@ -9,4 +9,8 @@
  * is then MESH_EUNSUPPORTED. */
 int ag_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
 
+/* As op_apply(), with arguments made clean: their bytes, padding too, are a function of their values, so that what was decided
+ * for a signature is found again.  attr NULL: none.  No record. */
+int apply_plain(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
+
 #endif

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/grads.h"
 
+#include "autograd/apply.h"
 #include "tensor/shape.h"
 
 static const struct gradient NO_GRADIENT = { .run = NULL };
@@ -19,23 +20,22 @@ const struct gradient *gradient_of(enum op_id id)
     return gradients[id];
 }
 
-static mesh_dtensor *build(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr)
+mesh_dtensor *grad_op(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr)
 {
-    static const struct op_attr none;
     mesh_dtensor *out[OP_MAX_OUTPUTS];
-    return op_apply(id, in, attr != NULL ? attr : &none, out) < 0 ? NULL : out[0];
+    return apply_plain(id, in, attr, out) < 0 ? NULL : out[0];
 }
 
 mesh_dtensor *grad_op1(enum op_id id, mesh_dtensor *a, const struct op_attr *attr)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { a };
-    return a == NULL ? NULL : build(id, in, attr);
+    return a == NULL ? NULL : grad_op(id, in, attr);
 }
 
 mesh_dtensor *grad_op2(enum op_id id, mesh_dtensor *a, mesh_dtensor *b, const struct op_attr *attr)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { a, b };
-    return a == NULL || b == NULL ? NULL : build(id, in, attr);
+    return a == NULL || b == NULL ? NULL : grad_op(id, in, attr);
 }
 
 mesh_dtensor *grad_scale(mesh_dtensor *x, double factor)

@@ -17,6 +17,7 @@ extern const struct gradient g_matmul, g_linear;
 extern const struct gradient g_transpose, g_reshape, g_expand, g_sum, g_mean;
 extern const struct gradient g_softmax, g_log_softmax, g_cross_entropy_rows, g_cross_entropy_sum;
 
+mesh_dtensor *grad_op(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr); /* no input NULL */
 mesh_dtensor *grad_op1(enum op_id id, mesh_dtensor *a, const struct op_attr *attr);
 mesh_dtensor *grad_op2(enum op_id id, mesh_dtensor *a, mesh_dtensor *b, const struct op_attr *attr);
 mesh_dtensor *grad_scale(mesh_dtensor *x, double factor);

@@ -19,8 +19,7 @@ static void cross_entropy(struct grad_call *c)
 {
     const struct grad_node *node = c->node;
     mesh_dtensor *in[OP_MAX_INPUTS] = { c->dy, node->in[0], node->in[1] };
-    mesh_dtensor *out[OP_MAX_OUTPUTS];
-    c->dx[0] = op_apply(OP_cross_entropy_grad, in, &node->attr, out) < 0 ? NULL : out[0];
+    c->dx[0] = grad_op(OP_cross_entropy_grad, in, &node->attr);
 }
 const struct gradient g_cross_entropy_rows = { cross_entropy, { NEEDS_IN0 | NEEDS_IN1 } };
 const struct gradient g_cross_entropy_sum = { cross_entropy, { NEEDS_IN0 | NEEDS_IN1 } };

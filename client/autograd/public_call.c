@@ -21,9 +21,8 @@ bool public_enter(const char *public_function, mesh_dtensor *const *in, int n)
 
 mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr)
 {
-    static const struct op_attr none;
     mesh_dtensor *out[OP_MAX_OUTPUTS];
-    int r = ag_apply(id, in, attr != NULL ? attr : &none, out);
+    int r = ag_apply(id, in, attr, out);
     return r < 0 ? scope_fail(r) : out[0];
 }
 

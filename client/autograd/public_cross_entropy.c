@@ -114,8 +114,7 @@ static int mean(mesh_dtensor *sum, mesh_dtensor *count, mesh_dtensor **ret_mean)
 {
     bool alike = sum->dtype == count->dtype && mesh_placements_equal(sum->placements, count->placements);
     int r = alike && !is_whole(sum) ? complete(&sum, &count) : 0;
-    static const struct op_attr none;
-    return r < 0 ? r : ag_apply(OP_div, (mesh_dtensor *[OP_MAX_INPUTS]){ sum, count }, &none, ret_mean);
+    return r < 0 ? r : ag_apply(OP_div, (mesh_dtensor *[OP_MAX_INPUTS]){ sum, count }, NULL, ret_mean);
 }
 
 static int apply(mesh_dtensor *logits, mesh_dtensor *target, const mesh_cross_entropy_options *o,

@@ -16,7 +16,11 @@
 #define STEP         1e-5
 #define TOLERANCE    2e-7 /* central differences in f64: h^2 f''' / 6 plus rounding of f over 2 h */
 
-#define SHAPE(...) MESH_SHAPE(__VA_ARGS__)
+#define SHAPE(...)   MESH_SHAPE(__VA_ARGS__)
+#define DIMS(...)                                                                                                      \
+    {                                                                                                                  \
+        .ndim = MESH_COUNT_(int64_t, __VA_ARGS__), .dim = { __VA_ARGS__ }                                              \
+    } /* in a table */
 
 typedef mesh_dtensor *(*function)(mesh_dtensor *const *x);
 
@@ -93,60 +97,62 @@ static mesh_dtensor *target_of(const mesh_dtensor *logits, bool is_sharded)
 
 static const int64_t ignored = 7;
 UNARY(ce_mean, mesh_cross_entropy(x[0], target_of(x[0], true), .ignore_index = &ignored))
-UNARY(ce_sum, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_SUM))
-UNARY(ce_rows, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_NONE))
+UNARY(ce_sum,
+      mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_SUM))
+UNARY(ce_rows,
+      mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_NONE))
 UNARY(ce_smooth, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .label_smoothing = 0.1))
 
 /* clang-format off */
 static const struct gradient_case cases[] = {
-    { "add",                  f_add,            2, { SHAPE(3, 4), SHAPE(3, 4) } },
-    { "add row",              f_add,            2, { SHAPE(3, 4), SHAPE(4) } },
-    { "sub outer",            f_sub,            2, { SHAPE(3, 1), SHAPE(1, 4) } },
-    { "mul",                  f_mul,            2, { SHAPE(3, 4), SHAPE(3, 4) } },
-    { "mul column",           f_mul,            2, { SHAPE(3, 4), SHAPE(3, 1) } },
-    { "div",                  f_div,            2, { SHAPE(3, 4), SHAPE(3, 4) } },
-    { "div row",              f_div,            2, { SHAPE(4), SHAPE(3, 4) } },
-    { "neg",                  f_neg,            1, { SHAPE(3, 4) } },
-    { "mul_scalar",           f_mul_scalar,     1, { SHAPE(3, 4) } },
-    { "add_scalar",           f_add_scalar,     1, { SHAPE(3, 4) } },
-    { "relu",                 f_relu,           1, { SHAPE(3, 4) } },
-    { "gelu",                 f_gelu,           1, { SHAPE(3, 4) } },
-    { "gelu tanh",            f_gelu_tanh,      1, { SHAPE(3, 4) } },
-    { "tanh",                 f_tanh,           1, { SHAPE(3, 4) } },
-    { "matmul",               f_matmul,         2, { SHAPE(3, 4), SHAPE(4, 5) } },
-    { "matmul dot",           f_matmul,         2, { SHAPE(5), SHAPE(5) } },
-    { "matmul vector",        f_matmul,         2, { SHAPE(3, 4), SHAPE(4) } },
-    { "matmul row",           f_matmul,         2, { SHAPE(4), SHAPE(4, 5) } },
-    { "matmul stack matrix",  f_matmul,         2, { SHAPE(2, 3, 4), SHAPE(4, 5) } },
-    { "matmul stacks",        f_matmul,         2, { SHAPE(2, 3, 4), SHAPE(2, 4, 5) } },
-    { "matmul matrix stack",  f_matmul,         2, { SHAPE(3, 4), SHAPE(2, 4, 5) } },
-    { "matmul row stack",     f_matmul,         2, { SHAPE(4), SHAPE(2, 4, 5) } },
-    { "linear",               f_linear,         3, { SHAPE(3, 4), SHAPE(5, 4), SHAPE(5) } },
-    { "linear stack",         f_linear,         3, { SHAPE(2, 3, 4), SHAPE(5, 4), SHAPE(5) } },
-    { "linear no bias",       f_linear_no_bias, 2, { SHAPE(3, 4), SHAPE(5, 4) } },
-    { "transpose",            f_transpose,      1, { SHAPE(2, 3, 4) } },
-    { "reshape",              f_reshape,        1, { SHAPE(4, 3) } },
-    { "reshape flat",         f_reshape_flat,   1, { SHAPE(4, 3) } },
-    { "expand",               f_expand,         1, { SHAPE(3, 1) } },
-    { "sum",                  f_sum,            1, { SHAPE(3, 4) } },
-    { "sum 0",                f_sum_0,          1, { SHAPE(3, 4) } },
-    { "sum 1 kept",           f_sum_1_kept,     1, { SHAPE(3, 4) } },
-    { "mean",                 f_mean,           1, { SHAPE(3, 4) } },
-    { "mean 0",               f_mean_0,         1, { SHAPE(3, 4) } },
-    { "mean 0 2",             f_mean_02,        1, { SHAPE(2, 3, 4) } },
-    { "softmax 0",            f_softmax_0,      1, { SHAPE(3, 5) } },
-    { "softmax 1",            f_softmax_1,      1, { SHAPE(3, 5) } },
-    { "log_softmax 0",        f_log_softmax_0,  1, { SHAPE(3, 5) } },
-    { "log_softmax 1",        f_log_softmax_1,  1, { SHAPE(3, 5) } },
-    { "cross_entropy mean",   f_ce_mean,        1, { SHAPE(5, 4) } },
-    { "cross_entropy sum",    f_ce_sum,         1, { SHAPE(5, 4) } },
-    { "cross_entropy rows",   f_ce_rows,        1, { SHAPE(5, 4) } },
-    { "cross_entropy smooth", f_ce_smooth,      1, { SHAPE(5, 4) } },
-    { "to shard",             f_to_shard,       1, { SHAPE(3, 5) } },
-    { "to whole",             f_to_whole,       1, { SHAPE(3, 5) } },
-    { "to pending",           f_to_pending,     1, { SHAPE(3, 5) } },
-    { "used twice",           f_twice,          2, { SHAPE(3, 4), SHAPE(3, 4) } },
-    { "chain",                f_chain,          3, { SHAPE(3, 4), SHAPE(5, 4), SHAPE(5) } },
+    { "add",                  f_add,            2, { DIMS(3, 4), DIMS(3, 4) } },
+    { "add row",              f_add,            2, { DIMS(3, 4), DIMS(4) } },
+    { "sub outer",            f_sub,            2, { DIMS(3, 1), DIMS(1, 4) } },
+    { "mul",                  f_mul,            2, { DIMS(3, 4), DIMS(3, 4) } },
+    { "mul column",           f_mul,            2, { DIMS(3, 4), DIMS(3, 1) } },
+    { "div",                  f_div,            2, { DIMS(3, 4), DIMS(3, 4) } },
+    { "div row",              f_div,            2, { DIMS(4), DIMS(3, 4) } },
+    { "neg",                  f_neg,            1, { DIMS(3, 4) } },
+    { "mul_scalar",           f_mul_scalar,     1, { DIMS(3, 4) } },
+    { "add_scalar",           f_add_scalar,     1, { DIMS(3, 4) } },
+    { "relu",                 f_relu,           1, { DIMS(3, 4) } },
+    { "gelu",                 f_gelu,           1, { DIMS(3, 4) } },
+    { "gelu tanh",            f_gelu_tanh,      1, { DIMS(3, 4) } },
+    { "tanh",                 f_tanh,           1, { DIMS(3, 4) } },
+    { "matmul",               f_matmul,         2, { DIMS(3, 4), DIMS(4, 5) } },
+    { "matmul dot",           f_matmul,         2, { DIMS(5), DIMS(5) } },
+    { "matmul vector",        f_matmul,         2, { DIMS(3, 4), DIMS(4) } },
+    { "matmul row",           f_matmul,         2, { DIMS(4), DIMS(4, 5) } },
+    { "matmul stack matrix",  f_matmul,         2, { DIMS(2, 3, 4), DIMS(4, 5) } },
+    { "matmul stacks",        f_matmul,         2, { DIMS(2, 3, 4), DIMS(2, 4, 5) } },
+    { "matmul matrix stack",  f_matmul,         2, { DIMS(3, 4), DIMS(2, 4, 5) } },
+    { "matmul row stack",     f_matmul,         2, { DIMS(4), DIMS(2, 4, 5) } },
+    { "linear",               f_linear,         3, { DIMS(3, 4), DIMS(5, 4), DIMS(5) } },
+    { "linear stack",         f_linear,         3, { DIMS(2, 3, 4), DIMS(5, 4), DIMS(5) } },
+    { "linear no bias",       f_linear_no_bias, 2, { DIMS(3, 4), DIMS(5, 4) } },
+    { "transpose",            f_transpose,      1, { DIMS(2, 3, 4) } },
+    { "reshape",              f_reshape,        1, { DIMS(4, 3) } },
+    { "reshape flat",         f_reshape_flat,   1, { DIMS(4, 3) } },
+    { "expand",               f_expand,         1, { DIMS(3, 1) } },
+    { "sum",                  f_sum,            1, { DIMS(3, 4) } },
+    { "sum 0",                f_sum_0,          1, { DIMS(3, 4) } },
+    { "sum 1 kept",           f_sum_1_kept,     1, { DIMS(3, 4) } },
+    { "mean",                 f_mean,           1, { DIMS(3, 4) } },
+    { "mean 0",               f_mean_0,         1, { DIMS(3, 4) } },
+    { "mean 0 2",             f_mean_02,        1, { DIMS(2, 3, 4) } },
+    { "softmax 0",            f_softmax_0,      1, { DIMS(3, 5) } },
+    { "softmax 1",            f_softmax_1,      1, { DIMS(3, 5) } },
+    { "log_softmax 0",        f_log_softmax_0,  1, { DIMS(3, 5) } },
+    { "log_softmax 1",        f_log_softmax_1,  1, { DIMS(3, 5) } },
+    { "cross_entropy mean",   f_ce_mean,        1, { DIMS(5, 4) } },
+    { "cross_entropy sum",    f_ce_sum,         1, { DIMS(5, 4) } },
+    { "cross_entropy rows",   f_ce_rows,        1, { DIMS(5, 4) } },
+    { "cross_entropy smooth", f_ce_smooth,      1, { DIMS(5, 4) } },
+    { "to shard",             f_to_shard,       1, { DIMS(3, 5) } },
+    { "to whole",             f_to_whole,       1, { DIMS(3, 5) } },
+    { "to pending",           f_to_pending,     1, { DIMS(3, 5) } },
+    { "used twice",           f_twice,          2, { DIMS(3, 4), DIMS(3, 4) } },
+    { "chain",                f_chain,          3, { DIMS(3, 4), DIMS(5, 4), DIMS(5) } },
 };
 /* clang-format on */
 
@@ -236,7 +242,8 @@ static void make_uneven(mesh_dtensor *x, const mesh_device_mesh *m, mesh_placeme
 {
     mesh_tensor *local = mesh_to_local(x);
     const int *coordinate = mesh_get_coordinate(m);
-    int64_t n = local != NULL ? numel(mesh_tensor_shape(local)) : 0;
+    int64_t n =
+        local != NULL && mesh_world_size() > 1 ? numel(mesh_tensor_shape(local)) : 0; /* one part is the whole */
     double *part = local != NULL ? mesh_tensor_data(local) : NULL;
     for (int d = 0; d < p.n; d++) {
         for (int64_t i = 0; p.at[d].kind == MESH_IS_PARTIAL && i < n; i++) {
@@ -274,14 +281,15 @@ static int compare(const struct gradient_case *c, const struct values *v, int i,
     for (int64_t e = 0; e < numel(c->shape[i]); e++) {
         double want = v->slope[i][e];
         if (!(fabs(got[e] - want) <= TOLERANCE * (1 + fabs(want)))) {
-            return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: d x%d[%d] is %.9g, by differences %.9g", c->name,
-                                  layouts, i, (int)e, got[e], want);
+            return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: d x%d[%d] is %.9g, by differences %.9g",
+                                  c->name, layouts, i, (int)e, got[e], want);
         }
     }
     return 0;
 }
 
-static int check_layout(const struct gradient_case *c, mesh_device_mesh *m, const struct values *v, const mesh_placements *p)
+static int check_layout(const struct gradient_case *c, mesh_device_mesh *m, const struct values *v,
+                        const mesh_placements *p)
 {
     mesh_dtensor *x[MAX_INPUTS] = { NULL };
     char layouts[256] = "", one[64];
@@ -292,7 +300,8 @@ static int check_layout(const struct gradient_case *c, mesh_device_mesh *m, cons
     }
     mesh_backward(loss_of(c, m, x));
     if (mesh_scope_status(scope) < 0) {
-        return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: %s", c->name, layouts, mesh_last_error()->message);
+        return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: %s", c->name, layouts,
+                              mesh_last_error()->message);
     }
     for (int i = 0; i < c->n_in; i++) {
         REQUIRE_OK(compare(c, v, i, x[i], p[i], layouts));

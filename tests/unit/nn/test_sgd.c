@@ -1,0 +1,113 @@
+/* unit/nn/test_sgd.c - the optimizer against its formula, written out for one number at a time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "harness/check_main.h"
+#include "harness/ranks.h"
+
+#define SHAPE(...) MESH_SHAPE(__VA_ARGS__)
+#define N          5
+
+static mesh_dtensor *no_forward(void *self, mesh_dtensor *x)
+{
+    (void)self;
+    return x;
+}
+static const mesh_module_class holder = { .name = "holder", .forward = no_forward };
+
+struct setting {
+    double lr, momentum, weight_decay;
+    bool nesterov;
+};
+
+/* What element i of the parameter is after `steps` steps with the gradient k = (i + 1) step. */
+static double by_formula(const struct setting *s, int i, int steps)
+{
+    double p = i, v = 0, lr = s->lr > 0 ? s->lr : 0.01;
+    for (int step = 1; step <= steps; step++) {
+        double g = (i + 1) * step + s->weight_decay * p;
+        v = step == 1 ? g : s->momentum * v + g;
+        p -= lr * (s->nesterov ? g + s->momentum * v : v);
+    }
+    return p;
+}
+
+static mesh_dtensor *numbers(mesh_device_mesh *m, double start, double by, mesh_placement p)
+{
+    mesh_tensor *t = mesh_tensor_new(SHAPE(N), MESH_F64);
+    for (int i = 0; t != NULL && i < N; i++) {
+        ((double *)mesh_tensor_data(t))[i] = start + i * by;
+    }
+    return mesh_distribute_same(t, m, MESH_PLACEMENTS(p));
+}
+
+static int steps(void *arg)
+{
+    const struct setting *s = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(mesh_world_size()), NULL);
+    mesh_module *module = mesh_module_new(&holder, NULL);
+    mesh_dtensor *p = numbers(m, 0, 1, mesh_shard(0)), *unused = numbers(m, 0, 1, mesh_replicate());
+    mesh_module_add_parameter(module, "p", p);
+    mesh_module_add_parameter(module, "unused", unused);
+    mesh_optimizer *sgd = mesh_sgd(module, .lr = s->lr, .momentum = s->momentum, .weight_decay = s->weight_decay,
+                                   .nesterov = s->nesterov);
+    for (int step = 1; step <= 3; step++) {
+        REQUIRE(mesh_backward_from(mesh_mul_scalar(p, step), numbers(m, 1, 1, mesh_replicate())) == 0);
+        mesh_comm_reset();
+        REQUIRE(mesh_optimizer_step(sgd) == 0);
+        REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0 && mesh_comm_count(MESH_COMM_ALL_GATHER) == 0);
+        REQUIRE(mesh_grad(p) == NULL);
+        mesh_tensor *full = mesh_full_tensor(p);
+        for (int i = 0; i < N; i++) {
+            REQUIRE_NEAR(((const double *)mesh_tensor_data(full))[i], by_formula(s, i, step), 1e-12);
+        }
+    }
+    REQUIRE_NEAR(((const double *)mesh_tensor_data(mesh_to_local(unused)))[4], 4, 0);
+    return 0;
+}
+
+static const struct setting settings[] = { { .lr = 0 },
+                                           { .lr = 0.1 },
+                                           { .lr = 0.1, .weight_decay = 0.25 },
+                                           { .lr = 0.1, .momentum = 0.9 },
+                                           { .lr = 0.1, .momentum = 0.9, .weight_decay = 0.25, .nesterov = true } };
+
+START_TEST(a_step_on_sharded_parameters_follows_the_formula_without_communication)
+{
+    struct setting s = settings[_i];
+    ranks_run(2, steps, &s);
+}
+END_TEST
+
+static int life(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(1), NULL);
+    mesh_module *module = mesh_nn_linear(m, 3, 2);
+    mesh_optimizer *a = mesh_sgd(module), *b = mesh_sgd(module, .lr = 0.5);
+    REQUIRE(mesh_optimizer_set_lr(a, 0.2) == 0);
+    mesh_scope *scope = mesh_scope_begin();
+    REQUIRE(mesh_optimizer_set_lr(a, -1) == MESH_EINVAL);
+    REQUIRE(mesh_scope_end(scope) == MESH_EINVAL);
+    REQUIRE(mesh_optimizer_free(b) == NULL && mesh_optimizer_free(NULL) == NULL);
+    mesh_module_free(module);
+    REQUIRE(mesh_optimizer_step(a) == 0); /* of a module that is gone: nothing */
+    return 0;
+}
+START_TEST(an_optimizer_outlives_its_module_and_ends_alone_or_with_the_session)
+{
+    ranks_run(1, life, NULL);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("sgd");
+    TCase *t = tcase_create("sgd");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_step_on_sharded_parameters_follows_the_formula_without_communication, 0,
+                        (int)(sizeof settings / sizeof settings[0]));
+    tcase_add_test(t, an_optimizer_outlives_its_module_and_ends_alone_or_with_the_session);
+    suite_add_tcase(s, t);
+    return s;
+}
