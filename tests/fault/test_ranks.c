@@ -1,0 +1,277 @@
+/* tests/fault/test_ranks.c - ranks that die, differ or never come: everybody else gets a named error in time, and the daemon
+ * serves the next job.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "harness/check_main.h"
+
+enum { SOON_MS = 30000, NAMED_WITHIN_MS = 2000 };
+
+static struct test_daemon meshd;
+static struct proc p;
+
+static void setup(void)
+{
+    test_daemon_start(&meshd);
+}
+
+static void teardown(void)
+{
+    test_daemon_stop(&meshd);
+}
+
+/* meshctl run -n N -- rank ACT..., with variables for the ranks. */
+static void run_ranks(const char *n, const char *const *environment, const char *const *act)
+{
+    const char *args[24] = { "run", "-n", n, "--", program_path("RANK_PROGRAM") };
+    for (int i = 0; act[i] != NULL; i++) {
+        args[5 + i] = act[i];
+    }
+    ctl_run(&p, &(struct ctl_line){ .address = meshd.address, .environment = environment, .args = args });
+}
+
+#define RANKS(n, ...) run_ranks((n), NULL, (const char *[]){ __VA_ARGS__, NULL })
+
+/* What the rank printed about its failing call: "[2] rank 2: MESH_EPEER at 123: ..."; NULL: nothing. */
+static const char *failure_of(int rank)
+{
+    char begin[48];
+    (void)snprintf(begin, sizeof begin, "[%d] rank %d: MESH_E", rank, rank);
+    return strstr(p.out.text, begin);
+}
+
+static void expect_failure(int rank, const char *status, const char *named)
+{
+    const char *line = failure_of(rank);
+    ck_assert_msg(line != NULL, "rank %d printed no error:\n%s%s", rank, p.out.text, p.err.text);
+    size_t len = strcspn(line, "\n");
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%.*s", (int)len, line);
+    ck_assert_msg(strstr(text, status) != NULL, "no %s in: %s", status, text);
+    ck_assert_msg(strstr(text, named) != NULL, "no '%s' in: %s", named, text);
+}
+
+static long long time_after(const char *text, const char *word)
+{
+    const char *at = strstr(text, word);
+    ck_assert_msg(at != NULL, "no '%s' in:\n%s", word, text);
+    return atoll(at + strlen(word));
+}
+
+static void expect_next_job_works(void)
+{
+    RANKS("3", "reduce");
+    ck_assert_int_eq(count_text(p.out.text, "sum 3\n"), 3);
+    ctl_expect(&p, 0, NULL, "");
+}
+
+START_TEST(ranks_print_who_they_are)
+{
+    RANKS("4", "print");
+    for (int i = 0; i < 4; i++) {
+        char line[48];
+        (void)snprintf(line, sizeof line, "[%d] rank %d of 4\n", i, i);
+        ck_assert_ptr_nonnull(strstr(p.out.text, line));
+    }
+    ctl_expect(&p, 0, NULL, "");
+}
+END_TEST
+
+START_TEST(a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time)
+{
+    RANKS("4", "die", "2");
+    long long killed_ms = time_after(p.out.text, "killed at ");
+    for (int i = 0; i < 4; i++) {
+        if (i != 2) {
+            expect_failure(i, "MESH_E", "rank 2");
+            ck_assert_int_le(time_after(failure_of(i), " at ") - killed_ms, NAMED_WITHIN_MS);
+        }
+    }
+    ck_assert_ptr_nonnull(strstr(p.err.text, "rank 2 (pid "));
+    ck_assert_ptr_nonnull(strstr(p.err.text, "was killed by signal 9 (Killed) after "));
+    ctl_expect(&p, 137, NULL, "ranks 0, 1, 3 ended because of it");
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(a_rank_that_exits_without_a_word_is_the_cause)
+{
+    RANKS("3", "exit", "1", "42");
+    expect_failure(0, "MESH_E", "rank 1");
+    expect_failure(2, "MESH_E", "rank 1");
+    ck_assert_ptr_nonnull(strstr(p.err.text, "rank 1 (pid "));
+    ctl_expect(&p, 42, NULL, "exited with code 42");
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(different_calls_are_a_mismatch_that_names_both)
+{
+    static const struct {
+        const char *what, *one, *other;
+    } cases[] = {
+        { "kind", "all_reduce", "all_gather" },
+        { "dtype", "f32", "i32" },
+        { "op", "sum", "max" },
+        { "count", "16", "17" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        RANKS("3", "differ", cases[i].what);
+        int n = 0;
+        for (int rank = 0; rank < 3; rank++) {
+            ck_assert_msg(failure_of(rank) != NULL, "%s: rank %d has no error:\n%s%s", cases[i].what, rank, p.out.text,
+                          p.err.text);
+            n += strncmp(failure_of(rank) + 12, "MESH_EMISMATCH", 14) == 0;
+        }
+        ck_assert_msg(n == 3, "%s: %d of 3 say MESH_EMISMATCH:\n%s", cases[i].what, n, p.out.text);
+        ck_assert_msg(strstr(p.out.text, cases[i].one) != NULL && strstr(p.out.text, cases[i].other) != NULL,
+                      "%s: not both calls in\n%s", cases[i].what, p.out.text);
+        ctl_expect(&p, 15, NULL, NULL);
+    }
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(different_roots_are_a_mismatch)
+{
+    RANKS("3", "differ", "root");
+    for (int rank = 0; rank < 3; rank++) {
+        expect_failure(rank, "MESH_E", "broadcast");
+    }
+    ck_assert_ptr_nonnull(strstr(p.out.text, "MESH_EMISMATCH"));
+    ctl_expect(&p, 15, NULL, NULL);
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(a_rank_that_never_comes_is_named_at_the_deadline)
+{
+    int64_t begin_ms = now_ms();
+    run_ranks("3", (const char *[]){ "RANK_ABSENT=1", "RANK_JOIN_MS=1000", NULL }, (const char *[]){ "print", NULL });
+    ck_assert_int_ge(now_ms() - begin_ms, 1000);
+    expect_failure(0, "MESH_ETIMEDOUT", "rank 1");
+    expect_failure(2, "MESH_ETIMEDOUT", "rank 1");
+    ctl_expect(&p, 17, NULL, NULL);
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(status_names_who_is_missing)
+{
+    const char *args[] = {
+        "run", "-n", "3", "--job", "waiting", "--grace", "500ms", "--", program_path("RANK_PROGRAM"), "print", NULL
+    };
+    struct proc run;
+    ctl_start(&run, &(struct ctl_line){ .address = meshd.address,
+                                        .environment = (const char *[]){ "RANK_ABSENT=1", NULL },
+                                        .args = args });
+    json_int_t missing = -1;
+    int64_t end_ms = now_ms() + SOON_MS;
+    bool is_seen = false;
+    while (!is_seen && now_ms() < end_ms) {
+        CTL(&p, meshd.address, "status", "-o", "json");
+        json_t *d = ctl_json(&p);
+        json_t *job = json_array_get(json_object_get(d, "jobs"), 0);
+        json_t *list = json_object_get(job, "missing");
+        is_seen = json_array_size(list) == 1;
+        missing = json_integer_value(json_array_get(list, 0));
+        json_decref(d);
+        proc_fini(&p);
+    }
+    ck_assert(is_seen);
+    ck_assert_int_eq(missing, 1);
+    proc_signal(&run, SIGTERM);
+    ck_assert(proc_wait(&run, SOON_MS));
+    ctl_expect(&run, 143, NULL, NULL);
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(meshes_that_do_not_fit_get_a_sentence)
+{
+    RANKS("2", "badmesh");
+    expect_failure(0, "MESH_E", "4");
+    expect_failure(1, "MESH_E", "4");
+    proc_fini(&p);
+    RANKS("2", "unlike");
+    expect_failure(0, "MESH_EMISMATCH", "shape");
+    expect_failure(1, "MESH_EMISMATCH", "shape");
+    proc_fini(&p);
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(a_stopping_daemon_ends_its_jobs_with_a_named_error)
+{
+    struct proc run;
+    const char *args[] = { "run", "-n", "2", "--", program_path("RANK_PROGRAM"), "wait", "60000", NULL };
+    ctl_start(&run, &(struct ctl_line){ .address = meshd.address, .args = args });
+    ck_assert(proc_wait_text(&run, "[1] ready", SOON_MS));
+    test_daemon_stop(&meshd);
+    ck_assert(proc_wait(&run, SOON_MS));
+    ck_assert_msg(strstr(run.out.text, "meshd") != NULL, "%s", run.out.text);
+    ck_assert_int_ne(proc_code(&run), 0);
+    proc_fini(&run);
+    test_daemon_start(&meshd);
+    expect_next_job_works();
+}
+END_TEST
+
+START_TEST(a_world_asked_for_without_a_daemon_gets_a_sentence)
+{
+    static const char *const alone[] = { "MESH_ADDRESS",    "MESH_JOB",     "MESH_RANK",
+                                         "MESH_WORLD_SIZE", "RANK_WORLD=4", NULL };
+    proc_run(&p,
+             &(struct proc_options){ .argv = (const char *[]){ program_path("RANK_PROGRAM"), "print", NULL },
+                                     .environment = alone },
+             SOON_MS);
+    ck_assert_int_ne(proc_code(&p), 0);
+    ck_assert_msg(strstr(p.out.text, "4") != NULL && strstr(p.out.text, "meshctl run") != NULL, "%s", p.out.text);
+    ck_assert_int_eq(count_text(p.out.text, "\n"), 1);
+    proc_fini(&p);
+}
+END_TEST
+
+START_TEST(a_daemon_named_but_gone_gets_a_sentence)
+{
+    static const char *const named[] = { "MESH_ADDRESS=unix:/no/such/meshd.sock",
+                                         "MESH_JOB=j",
+                                         "MESH_RANK=0",
+                                         "MESH_WORLD_SIZE=2",
+                                         "RANK_JOIN_MS=2000",
+                                         NULL };
+    proc_run(&p,
+             &(struct proc_options){ .argv = (const char *[]){ program_path("RANK_PROGRAM"), "print", NULL },
+                                     .environment = named },
+             SOON_MS);
+    ck_assert_int_ne(proc_code(&p), 0);
+    ck_assert_msg(strstr(p.out.text, "/no/such/meshd.sock") != NULL, "%s", p.out.text);
+    proc_fini(&p);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *suite = suite_create("fault_ranks");
+    TCase *cases = tcase_create("fault_ranks");
+    tcase_set_timeout(cases, 200);
+    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_test(cases, ranks_print_who_they_are);
+    tcase_add_test(cases, a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time);
+    tcase_add_test(cases, a_rank_that_exits_without_a_word_is_the_cause);
+    tcase_add_test(cases, different_calls_are_a_mismatch_that_names_both);
+    tcase_add_test(cases, different_roots_are_a_mismatch);
+    tcase_add_test(cases, a_rank_that_never_comes_is_named_at_the_deadline);
+    tcase_add_test(cases, status_names_who_is_missing);
+    tcase_add_test(cases, meshes_that_do_not_fit_get_a_sentence);
+    tcase_add_test(cases, a_stopping_daemon_ends_its_jobs_with_a_named_error);
+    tcase_add_test(cases, a_world_asked_for_without_a_daemon_gets_a_sentence);
+    tcase_add_test(cases, a_daemon_named_but_gone_gets_a_sentence);
+    suite_add_tcase(suite, cases);
+    return suite;
+}
