@@ -12,7 +12,7 @@
 #include "harness/check_main.h"
 #include "seen.h"
 
-static struct store   store;
+static struct store store;
 static struct actions out;
 
 static void set_up(void)
@@ -351,7 +351,10 @@ START_TEST(random_waits_agree_with_a_plain_model)
 {
     enum { N_KEYS = 6, N_STEPS = 3000 };
     bool there[N_KEYS] = { false };
-    struct { uint64_t id; unsigned keys; } waiting[N_STEPS];
+    struct {
+        uint64_t id;
+        unsigned keys;
+    } waiting[N_STEPS];
     size_t n = 0;
     for (uint64_t step = 1; step <= N_STEPS; step++) {
         struct rng_key key = { .seed = (uint64_t)_i + 1 };
