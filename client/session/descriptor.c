@@ -1,6 +1,6 @@
 /* client/session/descriptor.c - compares what ranks say about a thing they must agree on, field by field.
  *
- * Fields are separated by spaces and compared in order: the kth of one against the kth of the other.
+ * Fields are separated by spaces, "name=value", in any order.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/descriptor.h"
 
@@ -12,102 +12,109 @@
 #include "session/session.h"
 
 struct field {
-    const char *text; /* "shape=2x4", not terminated */
-    size_t len;       /* 0: there is no such field */
+    const char *name;
+    size_t name_len; /* 0: there is no such field */
+    const char *value;
+    size_t value_len;
 };
 
-static struct field field_at(const char *descriptor, int index)
+/* The field at *at, which moves behind it. */
+static struct field next_field(const char **at)
 {
-    const char *at = descriptor + strspn(descriptor, " ");
-    for (int i = 0; i < index && *at != 0; i++) {
-        at += strcspn(at, " ");
-        at += strspn(at, " ");
+    struct field f = { .name = *at + strspn(*at, " ") };
+    size_t len = strcspn(f.name, " ");
+    const char *equals = memchr(f.name, '=', len);
+    f.name_len = equals != NULL ? (size_t)(equals - f.name) : len;
+    f.value = f.name + MIN(f.name_len + 1, len);
+    f.value_len = len - (size_t)(f.value - f.name);
+    *at = f.name + len;
+    return f;
+}
+
+static struct field find_field(const char *descriptor, struct field like)
+{
+    for (struct field f = next_field(&descriptor); f.name_len > 0; f = next_field(&descriptor)) {
+        if (f.name_len == like.name_len && memcmp(f.name, like.name, f.name_len) == 0) {
+            return f;
+        }
     }
-    return (struct field){ .text = at, .len = strcspn(at, " ") };
+    return (struct field){ .name_len = 0 };
 }
 
 static bool fields_equal(struct field a, struct field b)
 {
-    return a.len == b.len && memcmp(a.text, b.text, a.len) == 0;
+    return a.name_len == b.name_len && a.value_len == b.value_len &&
+           (a.value_len == 0 || memcmp(a.value, b.value, a.value_len) == 0);
 }
 
-static size_t name_length(struct field f)
+/* A field of a that b lacks or says otherwise; name_len 0: there is none. */
+static struct field find_difference(const char *a, const char *b)
 {
-    const char *equals = memchr(f.text, '=', f.len);
-    return equals != NULL ? (size_t)(equals - f.text) : f.len;
+    struct field f = next_field(&a);
+    while (f.name_len > 0 && fields_equal(f, find_field(b, f))) {
+        f = next_field(&a);
+    }
+    return f;
 }
 
-/* "2x4" of "shape=2x4" when both fields are about the same thing, else the whole; "nothing" when there is none. */
-static void print_value(struct field f, size_t name_len, char *buf, size_t cap)
+static void print_value(struct field f, char *buf, size_t cap)
 {
-    size_t skip = f.len > name_len ? name_len + 1 : 0;
-    if (f.len == 0) {
-        snprintf(buf, cap, "nothing");
-    } else if (f.len == skip) {
-        snprintf(buf, cap, "an empty value");
+    if (f.value_len == 0) {
+        snprintf(buf, cap, "%s", f.name_len == 0 ? "(none)" : "(empty)");
+    } else if (f.value_len < cap) {
+        snprintf(buf, cap, "%.*s", (int)f.value_len, f.value);
     } else {
-        snprintf(buf, cap, "%.*s", (int)MIN(f.len - skip, 60), f.text + skip);
+        snprintf(buf, cap, "%.*s...", (int)(cap - sizeof "..."), f.value);
     }
 }
 
-/* The ranks whose field is this one. */
-static void print_ranks(const struct seat *seat, int n, int index, struct field value, char *buf, size_t cap)
+/* The ranks that say of this field what descriptor says: "rank 3 has", "ranks 0-2 have". */
+static void print_ranks(const struct seat *seat, int n, struct field about, const char *descriptor, char *buf,
+                        size_t cap)
 {
     int *rank = mem_new_array(int, (size_t)n);
     int n_ranks = 0;
+    char list[48] = "some ranks";
     for (int i = 0; rank != NULL && i < n; i++) {
-        if (seat[i].is_taken && fields_equal(field_at(seat[i].descriptor, index), value)) {
+        if (seat[i].is_taken && fields_equal(find_field(seat[i].descriptor, about), find_field(descriptor, about))) {
             rank[n_ranks++] = seat[i].rank;
         }
     }
     if (rank != NULL) {
-        session_rank_list(rank, n_ranks, buf, cap);
-    } else {
-        snprintf(buf, cap, "some ranks");
+        session_rank_list(rank, n_ranks, list, sizeof list);
     }
     mem_free(rank);
+    snprintf(buf, cap, "%s %s", list, n_ranks == 1 ? "has" : "have");
 }
 
-static int disagree(const char *name, const struct seat *seat, int n, int index, const int pair[2])
+static int disagree(const char *name, const struct seat *seat, int n, struct field about, const int pair[2])
 {
-    struct field a = field_at(seat[pair[0]].descriptor, index), b = field_at(seat[pair[1]].descriptor, index);
-    struct field named = a.len > 0 ? a : b;
-    size_t name_len = name_length(named);
-    bool same_name = a.len == 0 || b.len == 0 || (name_length(b) == name_len && memcmp(a.text, b.text, name_len) == 0);
-    char a_value[64], b_value[64], a_ranks[48], b_ranks[48];
-    print_value(a, same_name ? name_len : a.len, a_value, sizeof a_value);
-    print_value(b, same_name ? name_len : b.len, b_value, sizeof b_value);
-    print_ranks(seat, n, index, a, a_ranks, sizeof a_ranks);
-    print_ranks(seat, n, index, b, b_ranks, sizeof b_ranks);
-    return err_set_about(MESH_EMISMATCH, seat[pair[1]].rank, "%.40s: ranks disagree on %.*s: %s on %s, %s on %s", name,
-                         (int)MIN(name_len, 30), named.text, a_value, a_ranks, b_value, b_ranks);
-}
-
-/* The first field of the two in which they differ; -1: none. */
-static int first_difference(const char *a, const char *b)
-{
-    for (int index = 0;; index++) {
-        struct field f = field_at(a, index);
-        if (!fields_equal(f, field_at(b, index))) {
-            return index;
-        }
-        if (f.len == 0) {
-            return -1;
-        }
-    }
+    const char *a = seat[pair[0]].descriptor, *b = seat[pair[1]].descriptor;
+    char a_value[50], b_value[50], a_ranks[56], b_ranks[56];
+    print_value(find_field(a, about), a_value, sizeof a_value);
+    print_value(find_field(b, about), b_value, sizeof b_value);
+    print_ranks(seat, n, about, a, a_ranks, sizeof a_ranks);
+    print_ranks(seat, n, about, b, b_ranks, sizeof b_ranks);
+    return err_set_about(MESH_EMISMATCH, seat[pair[1]].rank, "%.40s: %.*s differs: %s %s, %s %s", name,
+                         (int)MIN(about.name_len, 30), about.name, b_ranks, b_value, a_ranks, a_value);
 }
 
 int descriptors_compare(const char *name, const struct seat *seat, int n)
 {
-    int first = -1;
-    for (int i = 0; i < n; i++) {
+    int first = 0;
+    while (first < n && !seat[first].is_taken) {
+        first++;
+    }
+    for (int i = first + 1; i < n; i++) {
         if (!seat[i].is_taken) {
             continue;
         }
-        first = first < 0 ? i : first;
-        int index = first_difference(seat[first].descriptor, seat[i].descriptor);
-        if (index >= 0) {
-            return disagree(name, seat, n, index, (const int[]){ first, i });
+        struct field about = find_difference(seat[first].descriptor, seat[i].descriptor);
+        if (about.name_len == 0) {
+            about = find_difference(seat[i].descriptor, seat[first].descriptor);
+        }
+        if (about.name_len > 0) {
+            return disagree(name, seat, n, about, (const int[]){ first, i });
         }
     }
     return 0;

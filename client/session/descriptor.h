@@ -12,7 +12,7 @@ struct seat { /* of one rank in a meeting */
 };
 
 /* 0, or MESH_EMISMATCH with the first field in which the descriptors differ, both values, and the ranks that gave each:
- * "device_mesh/3: ranks disagree on shape: 2x4 on ranks 0 1, 4x2 on rank 2".  Seats that are
+ * "device_mesh/3: shape differs: rank 2 has 4x2, ranks 0 1 have 2x4".  Seats that are
  * not taken say nothing. */
 int descriptors_compare(const char *name, const struct seat *seat, int n);
 

@@ -11,9 +11,10 @@
 #include "base/error.h"
 #include "session/session.h"
 
+/* How sentences about it begin: "barrier end", "device_mesh/3". */
 static const char *kind_name(enum meeting_kind kind)
 {
-    return kind == MEETING_BARRIER ? "barrier" : "agreement on";
+    return kind == MEETING_BARRIER ? "barrier " : "";
 }
 
 static void meeting_free(struct meeting *m)
@@ -107,13 +108,13 @@ static int check_call(const struct meeting_call *call)
         is_member = is_member || call->ranks[i] == call->self;
         for (int k = 0; k < i; k++) {
             if (call->ranks[k] == call->ranks[i]) {
-                return err_set(MESH_EINVAL, "%s %s: rank %d is named twice among its members", kind_name(call->kind),
+                return err_set(MESH_EINVAL, "%s%s: rank %d is named twice among its members", kind_name(call->kind),
                                call->name, call->ranks[i]);
             }
         }
     }
     return is_member ? 0
-                     : err_set(MESH_ENOTMEMBER, "%s %s: rank %d is not among its members", kind_name(call->kind),
+                     : err_set(MESH_ENOTMEMBER, "%s%s: rank %d is not among its members", kind_name(call->kind),
                                call->name, call->self);
 }
 
@@ -157,20 +158,16 @@ static void disagree_on_members(struct meetings *all, struct meeting *m, const s
 {
     char theirs[60] = "others", ours[60];
     int *rank = mem_new_array(int, (size_t)m->n);
-    int first = -1;
-    for (int i = 0; i < m->n; i++) {
-        first = first < 0 && m->seat[i].is_taken ? m->seat[i].rank : first;
-        if (rank != NULL) {
-            rank[i] = m->seat[i].rank;
-        }
+    for (int i = 0; rank != NULL && i < m->n; i++) {
+        rank[i] = m->seat[i].rank;
     }
     if (rank != NULL) {
         session_rank_list(rank, m->n, theirs, sizeof theirs);
     }
     mem_free(rank);
     session_rank_list(call->ranks, call->n, ours, sizeof ours);
-    err_set_about(MESH_EMISMATCH, call->self, "%.40s: ranks disagree on the members: %s on rank %d, %s on rank %d",
-                  m->name, theirs, first, ours, call->self);
+    err_set_about(MESH_EMISMATCH, call->self, "%.40s: members differ: rank %d named %s, others %s", m->name, call->self,
+                  ours, theirs);
     m->outcome = *err_last();
     close_meeting(all, m);
 }
@@ -221,7 +218,7 @@ static int take_seat(struct meeting *m, const struct meeting_call *call)
 {
     struct seat *seat = find_seat(m, call->self);
     if (seat->is_taken) {
-        return err_set(MESH_ESTATE, "%s %s: rank %d waits at it already", kind_name(m->kind), m->name, call->self);
+        return err_set(MESH_ESTATE, "%s%s: rank %d waits at it already", kind_name(m->kind), m->name, call->self);
     }
     const char *descriptor = call->descriptor != NULL ? call->descriptor : "";
     seat->descriptor = mem_strdup(descriptor);
@@ -290,8 +287,8 @@ void meeting_time_out(struct meetings *all, struct meeting *m, int64_t timeout_m
     mem_free(rank);
     m->outcome = (mesh_error){ .status = MESH_ETIMEDOUT, .rank = first, .where = "" };
     snprintf(m->outcome.message, sizeof m->outcome.message,
-             "%s %.40s: %s did not arrive within %" PRId64 " ms (%d of %d are there)", kind_name(m->kind), m->name,
-             missing, timeout_ms, m->n_taken, m->n);
+             "%s%.40s: %s did not %s within %" PRId64 " ms (%d of %d did)", kind_name(m->kind), m->name, missing,
+             m->kind == MEETING_BARRIER ? "arrive" : "call", timeout_ms, m->n_taken, m->n);
     close_meeting(all, m);
 }
 
@@ -310,7 +307,7 @@ void meetings_lose(struct meetings *all, int rank, const char *sentence)
             continue;
         }
         m->outcome = (mesh_error){ .status = MESH_EPEER, .rank = rank, .where = "" };
-        snprintf(m->outcome.message, sizeof m->outcome.message, "%s %.40s: %.180s", kind_name(m->kind), m->name,
+        snprintf(m->outcome.message, sizeof m->outcome.message, "%s%.40s: %.180s", kind_name(m->kind), m->name,
                  sentence);
         close_meeting(all, m);
     }
