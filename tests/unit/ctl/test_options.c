@@ -60,7 +60,8 @@ END_TEST
 
 START_TEST(what_follows_the_two_dashes_is_left_alone)
 {
-    ck_assert_int_eq(PARSE("a", "-x", "b", "--", "prog", "-n", "--"), 0);
+    static char *const argv[] = { "a", "-x", "b", "--", "prog", "-n", "--", NULL };
+    ck_assert_int_eq(parse(argv), 0);
     ck_assert_int_eq(arguments.n_operands, 2);
     ck_assert_str_eq(arguments.operand[1], "b");
     ck_assert_str_eq(arguments.program[0], "prog");
