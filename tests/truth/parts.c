@@ -1,0 +1,326 @@
+/* tests/truth/parts.c - cutting and joining by obvious loops.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "truth/parts.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "tensor/shape.h"
+
+double tensor_number(const struct mesh_tensor *t, int64_t i)
+{
+    switch (t->dtype) {
+    case MESH_F32:
+        return (double)((const float *)t->data)[i];
+    case MESH_F64:
+        return ((const double *)t->data)[i];
+    case MESH_I32:
+        return ((const int32_t *)t->data)[i];
+    case MESH_U8:
+        return ((const uint8_t *)t->data)[i];
+    default:
+        ck_assert_int_eq(t->dtype, MESH_I64);
+        return (double)((const int64_t *)t->data)[i];
+    }
+}
+
+void tensor_set_number(struct mesh_tensor *t, int64_t i, double v)
+{
+    switch (t->dtype) {
+    case MESH_F32:
+        ((float *)t->data)[i] = (float)v;
+        return;
+    case MESH_F64:
+        ((double *)t->data)[i] = v;
+        return;
+    case MESH_I32:
+        ((int32_t *)t->data)[i] = (int32_t)v;
+        return;
+    case MESH_U8:
+        ((uint8_t *)t->data)[i] = (uint8_t)v;
+        return;
+    default:
+        ck_assert_int_eq(t->dtype, MESH_I64);
+        ((int64_t *)t->data)[i] = (int64_t)v;
+        return;
+    }
+}
+
+/* What changes nothing, in the tensor's own dtype: the greatest i64 is no double. */
+static void set_neutral(struct mesh_tensor *t, int64_t i, mesh_reduce_op op)
+{
+    bool is_float = dtype_kind(t->dtype) == DTYPE_FLOAT;
+    if (op != MESH_MAX && op != MESH_MIN) {
+        tensor_set_number(t, i, op == MESH_PROD ? 1 : op == MESH_BAND ? -1 : 0);
+    } else if (is_float) {
+        tensor_set_number(t, i, op == MESH_MAX ? -INFINITY : INFINITY);
+    } else if (t->dtype == MESH_I32) {
+        ((int32_t *)t->data)[i] = op == MESH_MAX ? INT32_MIN : INT32_MAX;
+    } else {
+        ck_assert_int_eq(t->dtype, MESH_I64);
+        ((int64_t *)t->data)[i] = op == MESH_MAX ? INT64_MIN : INT64_MAX;
+    }
+}
+
+struct mesh_tensor *sample_tensor(mesh_shape s, mesh_dtype t, int seed)
+{
+    struct mesh_tensor *out = tensor_new(s, t);
+    ck_assert_ptr_nonnull(out);
+    for (int64_t i = 0; i < out->n; i++) {
+        int64_t k = (i * 37 + seed * 11) % 23 - 11;
+        double  v = k == 0 ? 5 : (double)k;
+        bool    is_float = dtype_kind(t) == DTYPE_FLOAT;
+        tensor_set_number(out, i, is_float ? v / 4 + (double)(i % 5) / 64 : t == MESH_U8 ? fabs(v) : v);
+    }
+    return out;
+}
+
+int cut_ranks(const struct cut *c)
+{
+    int n = 1;
+    for (int i = 0; i < c->ndim; i++) {
+        n *= c->size[i];
+    }
+    return n;
+}
+
+void cut_coordinate(const struct cut *c, int rank, int *ret_coordinate)
+{
+    for (int i = c->ndim - 1; i >= 0; i--) {
+        ret_coordinate[i] = rank % c->size[i];
+        rank /= c->size[i];
+    }
+}
+
+static double noise(int64_t i, int c, int m)
+{
+    return (double)((5 * i + 3 * c + m) % 7 - 3);
+}
+
+static double factor(int64_t i, int c)
+{
+    return (i + c) % 2 ? 1 : -1;
+}
+
+static double product_part(double v, int64_t i, int n, int c)
+{
+    for (int k = 1; c == 0 && k < n; k++) {
+        v *= factor(i, k); /* its own inverse */
+    }
+    return c == 0 ? v : factor(i, c);
+}
+
+static double bits_part(double value, int64_t i, mesh_reduce_op op, int n, int c)
+{
+    int64_t v = (int64_t)value;
+    if (op == MESH_BAND) {
+        return (double)(c == (int)(i % n) ? v : v | (i + c));
+    }
+    if (op == MESH_BOR) {
+        return (double)(c == (int)(i % n) ? v : v & (i + c));
+    }
+    for (int k = 1; c == 0 && k < n; k++) {
+        v ^= i + k;
+    }
+    return (double)(c == 0 ? v : i + c);
+}
+
+/* Part c of n of the value v of element i, on mesh dim m. */
+static double uneven_part(double v, int64_t i, mesh_reduce_op op, int n, int c, int m)
+{
+    if (op == MESH_MAX || op == MESH_MIN) {
+        double away = c == (int)(i % n) ? 0 : (double)((i + c) % 3 + 1);
+        return op == MESH_MAX ? v - away : v + away;
+    }
+    if (op == MESH_PROD) {
+        return product_part(v, i, n, c);
+    }
+    if (op == MESH_BAND || op == MESH_BOR || op == MESH_BXOR) {
+        return bits_part(v, i, op, n, c);
+    }
+    if (c > 0) {
+        return noise(i, c, m);
+    }
+    double rest = op == MESH_AVG ? v * n : v;
+    for (int k = 1; k < n; k++) {
+        rest -= noise(i, k, m);
+    }
+    return rest;
+}
+
+static void set_part(struct mesh_tensor *t, int64_t i, double v, const struct cut *c, const int *at)
+{
+    for (int m = 0; m < c->ndim; m++) {
+        if (c->p.at[m].kind == MESH_IS_PARTIAL) {
+            v = uneven_part(v, i, c->p.at[m].op, c->size[m], at[m], m);
+        }
+    }
+    tensor_set_number(t, i, v);
+}
+
+static void set_value_or_neutral(struct mesh_tensor *t, int64_t i, double v, const struct cut *c, const int *at)
+{
+    tensor_set_number(t, i, v);
+    for (int m = 0; m < c->ndim; m++) {
+        if (c->p.at[m].kind == MESH_IS_PARTIAL && c->p.at[m].op != MESH_AVG && at[m] != 0) {
+            set_neutral(t, i, c->p.at[m].op);
+        }
+    }
+}
+
+struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *c, int rank, enum split split)
+{
+    int                 at[MESH_MAX_MESH_NDIM];
+    struct box          b;
+    struct mesh_tensor *full = tensor_new(whole->shape, whole->dtype);
+    ck_assert_ptr_nonnull(full);
+    cut_coordinate(c, rank, at);
+    for (int64_t i = 0; i < whole->n; i++) {
+        if (split == SPLIT_UNEVEN) {
+            set_part(full, i, tensor_number(whole, i), c, at);
+        } else {
+            set_value_or_neutral(full, i, tensor_number(whole, i), c, at);
+        }
+    }
+    struct mesh_tensor *part = tensor_new(layout_local_shape(whole->shape, c->size, at, &c->p), whole->dtype);
+    ck_assert_ptr_nonnull(part);
+    layout_box(whole->shape, c->size, at, &c->p, &b);
+    box_pack(part->data, full->data, whole->shape, &b, dtype_size(whole->dtype));
+    tensor_unref(full);
+    return part;
+}
+
+struct joiner {
+    struct mesh_tensor *const *parts;
+    mesh_shape                 global;
+    int64_t                    n;
+    const struct cut          *cut;
+    bool                       same;
+};
+
+/* The elements of one rank's box, zeros elsewhere. */
+static void place_part(struct joiner *j, const int *at, double *out)
+{
+    struct box b;
+    int        rank = 0;
+    for (int m = 0; m < j->cut->ndim; m++) {
+        rank = rank * j->cut->size[m] + at[m];
+    }
+    const struct mesh_tensor *part = j->parts[rank];
+    layout_box(j->global, j->cut->size, at, &j->cut->p, &b);
+    memset(out, 0, (size_t)j->n * sizeof *out);
+    for (int64_t i = 0; i < part->n; i++) {
+        int64_t rest = i, index = 0, stride = 1;
+        for (int d = b.ndim - 1; d >= 0; d--) {
+            index += (b.offset[d] + rest % b.extent[d]) * stride;
+            rest /= b.extent[d];
+            stride *= j->global.dim[d];
+        }
+        out[index] = tensor_number(part, i);
+    }
+}
+
+static double reduce_two(double a, double b, mesh_reduce_op op)
+{
+    switch (op) {
+    case MESH_MAX:
+        return a > b ? a : b;
+    case MESH_MIN:
+        return a < b ? a : b;
+    case MESH_PROD:
+        return a * b;
+    case MESH_BAND:
+        return (double)((int64_t)a & (int64_t)b);
+    case MESH_BOR:
+        return (double)((int64_t)a | (int64_t)b);
+    case MESH_BXOR:
+        return (double)((int64_t)a ^ (int64_t)b);
+    default:
+        return a + b;
+    }
+}
+
+static void join(struct joiner *j, int m, int *at, double *out)
+{
+    if (m == j->cut->ndim) {
+        place_part(j, at, out);
+        return;
+    }
+    mesh_placement p = j->cut->p.at[m];
+    double        *one = malloc((size_t)j->n * sizeof *one + 1);
+    for (at[m] = 0; at[m] < j->cut->size[m]; at[m]++) {
+        int here = at[m];
+        join(j, m + 1, at, here == 0 ? out : one);
+        for (int64_t i = 0; here > 0 && i < j->n; i++) {
+            if (p.kind == MESH_IS_REPLICATE) {
+                j->same = j->same && numbers_are_near(out[i], one[i], 0);
+            } else {
+                out[i] = reduce_two(out[i], one[i], p.kind == MESH_IS_SHARD ? MESH_SUM : p.op);
+            }
+        }
+    }
+    for (int64_t i = 0; p.kind == MESH_IS_PARTIAL && p.op == MESH_AVG && i < j->n; i++) {
+        out[i] /= j->cut->size[m];
+    }
+    free(one);
+}
+
+double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const struct cut *c, bool *ret_same)
+{
+    int           at[MESH_MAX_MESH_NDIM] = { 0 };
+    struct joiner j = { .parts = parts, .global = global, .n = shape_numel(global), .cut = c, .same = true };
+    double       *out = malloc((size_t)j.n * sizeof *out + 1);
+    ck_assert_ptr_nonnull(out);
+    join(&j, 0, at, out);
+    *ret_same = j.same;
+    return out;
+}
+
+static int kinds_of(mesh_shape s, mesh_dtype t, mesh_placement *ret_kinds)
+{
+    static const mesh_reduce_op ops[] = { MESH_SUM, MESH_MAX, MESH_MIN, MESH_AVG };
+    int                         n = 0, n_ops = dtype_kind(t) == DTYPE_FLOAT ? 4 : 3;
+    ret_kinds[n++] = mesh_replicate();
+    for (int d = 0; d < s.ndim; d++) {
+        ret_kinds[n++] = mesh_shard(d);
+    }
+    for (int k = 0; k < n_ops; k++) {
+        ret_kinds[n++] = mesh_partial(ops[k]);
+    }
+    return n;
+}
+
+int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layouts)
+{
+    mesh_placement kinds[MESH_MAX_NDIM + 5];
+    int            n_kinds = kinds_of(s, t, kinds), total = 1, n = 0;
+    for (int m = 0; m < ndim; m++) {
+        total *= n_kinds;
+    }
+    for (int k = 0; k < total; k++) {
+        mesh_placements p = { .n = ndim };
+        for (int m = 0, rest = k; m < ndim; m++, rest /= n_kinds) {
+            p.at[m] = kinds[rest % n_kinds];
+        }
+        if (!placements_mix_reductions(&p)) {
+            ck_assert_int_lt(n, LAYOUTS_MAX);
+            ret_layouts[n++] = p;
+        }
+    }
+    return n;
+}
+
+bool numbers_are_near(double a, double b, double tolerance)
+{
+    if (isnan(a) || isnan(b)) {
+        return isnan(a) && isnan(b);
+    }
+    if (isinf(a) || isinf(b)) {
+        return !(a < b) && !(a > b);
+    }
+    double scale = fabs(a) > fabs(b) ? fabs(a) : fabs(b);
+    return fabs(a - b) <= tolerance * (scale > 1 ? scale : 1);
+}

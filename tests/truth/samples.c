@@ -1,0 +1,163 @@
+/* tests/truth/samples.c - the samples: uneven extents, extents of 1 and 0, broadcasting, integers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "truth/samples.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "tensor/shape.h"
+#include "truth/parts.h"
+
+#define S(...) { .ndim = MESH_COUNT_(int64_t, __VA_ARGS__), .dim = { __VA_ARGS__ } }
+#define SCALAR { .ndim = 0 }
+#define I64    MESH_I64
+
+/* clang-format off */
+const struct sample samples[] = {
+    { OP_add, 2, { S(5, 3), S(5, 3) } },
+    { OP_add, 2, { S(5, 1), S(3) } },
+    { OP_add, 2, { S(2, 5, 3), S(5, 3) } },
+    { OP_add, 2, { S(5), SCALAR } },
+    { OP_add, 2, { S(0, 3), S(1, 3) } },
+    { OP_add, 2, { S(5, 2), S(5, 2) }, { I64, I64 } },
+    { OP_sub, 2, { S(5, 3), S(5, 3) } },
+    { OP_sub, 2, { S(3), S(5, 1) } },
+    { OP_sub, 2, { S(5), S(5) }, { MESH_I32, MESH_I32 } },
+    { OP_mul, 2, { S(5, 3), S(5, 3) } },
+    { OP_mul, 2, { S(5, 3), S(1) } },
+    { OP_mul, 2, { S(5), S(5) }, { I64, I64 } },
+    { OP_div, 2, { S(5, 3), S(5, 3) } },
+    { OP_div, 2, { SCALAR, SCALAR } },
+    { OP_div, 2, { S(5, 1), S(3) } },
+    { OP_neg, 1, { S(5, 3) } },
+    { OP_neg, 1, { S(5) }, { I64 } },
+    { OP_mul_scalar, 1, { S(5, 3) }, .attr = { .value = { 2.5 } } },
+    { OP_mul_scalar, 1, { S(5, 3) }, .attr = { .value = { -3 } } },
+    { OP_mul_scalar, 1, { S(5) }, .attr = { .value = { 0 } } },
+    { OP_mul_scalar, 1, { S(5) }, { I64 }, .attr = { .value = { 3 } } },
+    { OP_add_scalar, 1, { S(5, 3) }, .attr = { .value = { 2.5 } } },
+    { OP_add_scalar, 1, { S(5) }, { I64 }, .attr = { .value = { -4 } } },
+    { OP_relu, 1, { S(5, 3) } },
+    { OP_relu, 1, { S(7) }, { I64 } },
+    { OP_gelu, 1, { S(5, 3) } },
+    { OP_gelu, 1, { S(5) }, .attr = { .mode = 1 } },
+    { OP_tanh, 1, { S(5, 3) } },
+    { OP_relu_backward, 2, { S(5, 3), S(5, 3) } },
+    { OP_gelu_backward, 2, { S(5, 3), S(5, 3) } },
+    { OP_gelu_backward, 2, { S(5), S(5) }, .attr = { .mode = 1 } },
+    { OP_tanh_backward, 2, { S(5, 3), S(5, 3) } },
+    { OP_matmul, 2, { S(5, 3), S(3, 4) } },
+    { OP_matmul, 2, { S(5, 6), S(6) } },
+    { OP_matmul, 2, { S(6), S(6, 5) } },
+    { OP_matmul, 2, { S(5), S(5) } },
+    { OP_matmul, 2, { S(5, 2, 3), S(3, 2) } },
+    { OP_matmul, 2, { S(1, 2, 3), S(5, 3, 2) } },
+    { OP_matmul, 2, { S(2, 0), S(0, 3) } },
+    { OP_matmul, 2, { S(3, 5), S(5, 2) }, { I64, I64 } },
+    { OP_linear, 3, { S(5, 3), S(4, 3), S(4) } },
+    { OP_linear, 2, { S(5, 3), S(4, 3) } },
+    { OP_linear, 3, { S(3), S(5, 3), S(5) } },
+    { OP_linear, 2, { S(2, 3, 5), S(2, 5) } },
+    { OP_linear_grad_input, 2, { S(5, 4), S(4, 3) } },
+    { OP_linear_grad_input, 2, { S(4), S(4, 5) } },
+    { OP_linear_grad_weight, 2, { S(5, 4), S(5, 3) } },
+    { OP_linear_grad_weight, 2, { S(2, 5, 2), S(2, 5, 3) } },
+    { OP_linear_grad_weight, 2, { S(4), S(5) } },
+    { OP_transpose, 1, { S(5, 3) }, .attr = { .dim = { 0, 1 } } },
+    { OP_transpose, 1, { S(2, 5, 3) }, .attr = { .dim = { -1, 0 } } },
+    { OP_reshape, 1, { S(5, 3) }, .attr = { .shape = S(15) } },
+    { OP_reshape, 1, { S(6, 4) }, .attr = { .shape = S(2, 3, 4) } },
+    { OP_reshape, 1, { S(4, 6) }, .attr = { .shape = S(2, 2, 6) } },
+    { OP_reshape, 1, { S(2, 12) }, .attr = { .shape = S(2, 4, 3) } },
+    { OP_reshape, 1, { S(12, 2) }, .attr = { .shape = S(4, 6) } },
+    { OP_reshape, 1, { S(2, 3, 4) }, .attr = { .shape = S(24) } },
+    { OP_reshape, 1, { S(1, 5, 1) }, .attr = { .shape = S(5) } },
+    { OP_reshape, 1, { S(0, 3) }, .attr = { .shape = S(3, 0) } },
+    { OP_reshape, 1, { S(1, 1) }, .attr = { .shape = SCALAR } },
+    { OP_reshape, 1, { S(6, 2) }, { I64 }, .attr = { .shape = S(3, 4) } },
+    { OP_expand, 1, { S(5, 1) }, .attr = { .shape = S(5, 3) } },
+    { OP_expand, 1, { S(3) }, .attr = { .shape = S(5, 3) } },
+    { OP_expand, 1, { SCALAR }, .attr = { .shape = S(5) } },
+    { OP_sum_to, 1, { S(5, 3) }, .attr = { .shape = S(5, 1) } },
+    { OP_sum_to, 1, { S(5, 3) }, .attr = { .shape = S(3) } },
+    { OP_sum_to, 1, { S(5, 3) }, .attr = { .shape = SCALAR } },
+    { OP_sum_to, 1, { S(5, 1, 3) }, .attr = { .shape = S(1, 3) } },
+    { OP_sum, 1, { S(5, 3) }, .attr = { .dims = 3 } },
+    { OP_sum, 1, { S(5, 3) }, .attr = { .dims = 1 } },
+    { OP_sum, 1, { S(2, 5, 3) }, .attr = { .dims = 5, .keepdim = 1 } },
+    { OP_sum, 1, { S(0, 3) }, .attr = { .dims = 1 } },
+    { OP_sum, 1, { S(5, 3) }, { I64 }, .attr = { .dims = 2 } },
+    { OP_sum, 1, { S(5, 3) }, { MESH_I32 }, .attr = { .dims = 2 } },
+    { OP_mean, 1, { S(5, 3) }, .attr = { .dims = 3 } },
+    { OP_mean, 1, { S(5, 3) }, .attr = { .dims = 2, .keepdim = 1 } },
+    { OP_mean, 1, { S(2, 5, 3) }, .attr = { .dims = 3 } },
+    { OP_softmax, 1, { S(5, 3) }, .attr = { .dim = { 1 } } },
+    { OP_softmax, 1, { S(2, 5, 3) }, .attr = { .dim = { -2 } } },
+    { OP_softmax, 1, { S(5) }, .attr = { .dim = { 0 } } },
+    { OP_log_softmax, 1, { S(5, 3) }, .attr = { .dim = { 0 } } },
+    { OP_log_softmax, 1, { S(2, 3, 5) }, .attr = { .dim = { 1 } } },
+    { OP_softmax_backward, 2, { S(5, 3), S(5, 3) }, .attr = { .dim = { 1 } } },
+    { OP_log_softmax_backward, 2, { S(5, 3), S(5, 3) }, .attr = { .dim = { 1 } } },
+    { OP_cross_entropy_rows, 2, { S(5, 3), S(5) }, { 0, I64 }, .attr = { .index = { -100 } } },
+    { OP_cross_entropy_rows, 2, { S(3), SCALAR }, { 0, I64 }, .attr = { .index = { -100 } } },
+    { OP_cross_entropy_rows, 2, { S(5, 3, 2), S(5, 2) }, { 0, I64 }, .attr = { .index = { 1 }, .value = { 0.1 } } },
+    { OP_cross_entropy_sum, 2, { S(5, 3), S(5) }, { 0, I64 }, .attr = { .index = { 1 }, .value = { 0.1 } } },
+    { OP_cross_entropy_sum, 2, { S(5, 3), S(5) }, { MESH_F64, MESH_I32 }, .attr = { .index = { -100 } } },
+    { OP_cross_entropy_sum, 2, { S(3), SCALAR }, { 0, I64 }, .attr = { .index = { -100 } } },
+    { OP_cross_entropy_grad, 3, { SCALAR, S(5, 3), S(5) }, { 0, 0, I64 }, .attr = { .index = { 1 }, .value = { 0.1 } } },
+    { OP_cross_entropy_grad, 3, { S(5), S(5, 3), S(5) }, { 0, 0, I64 }, .attr = { .index = { -100 } } },
+    { OP_cross_entropy_grad, 3, { S(5, 2), S(5, 3, 2), S(5, 2) }, { 0, 0, I64 }, .attr = { .index = { -100 } } },
+};
+/* clang-format on */
+const int n_samples = (int)ARRAY_SIZE(samples);
+
+static bool is_class_number(const struct trial *t, int i)
+{
+    const char *name = t->op->name;
+    return strncmp(name, "cross_entropy", 13) == 0 && i == t->op->n_in - 1;
+}
+
+static struct mesh_tensor *input(const struct trial *t, int i)
+{
+    mesh_dtype          dtype = t->sample->dtype[i] ? t->sample->dtype[i] : MESH_F64;
+    struct mesh_tensor *x = sample_tensor(t->sample->in[i], dtype, i + 1);
+    for (int64_t k = 0; is_class_number(t, i) && k < x->n; k++) {
+        tensor_set_number(x, k, (double)((k * 2 + 1) % 3));
+    }
+    return x;
+}
+
+void trial_init(struct trial *t, const struct sample *s, int mesh_ndim)
+{
+    memset(t, 0, sizeof *t);
+    t->sample = s;
+    t->op = &op_table[s->op];
+    t->shapes = (struct op_shapes){ .name = t->op->name, .n_in = t->op->n_in, .n_out = t->op->n_out, .attr = s->attr,
+                                    .mesh_ndim = mesh_ndim };
+    struct kernel_call call = { .attr = &t->shapes.attr };
+    for (int i = 0; i < s->n_in; i++) {
+        t->in[i] = input(t, i);
+        t->shapes.has[i] = true;
+        t->shapes.in[i] = t->in[i]->shape;
+        t->shapes.in_dtype[i] = t->in[i]->dtype;
+        call.in[i] = t->in[i];
+    }
+    ck_assert_msg(t->op->shape(&t->shapes) == 0, "%s: %s", t->op->name, mesh_last_error()->message);
+    for (int o = 0; o < t->op->n_out; o++) {
+        call.out[o] = t->out[o] = tensor_new(t->shapes.out[o], t->shapes.out_dtype[o]);
+        ck_assert_ptr_nonnull(t->out[o]);
+    }
+    ck_assert_msg(t->op->kernel(&call) == 0, "%s: %s", t->op->name, mesh_last_error()->message);
+}
+
+void trial_fini(struct trial *t)
+{
+    for (int i = 0; i < OP_MAX_INPUTS; i++) {
+        tensor_unref(t->in[i]);
+    }
+    for (int o = 0; o < OP_MAX_OUTPUTS; o++) {
+        tensor_unref(t->out[o]);
+    }
+}
