@@ -158,8 +158,9 @@ static struct mesh_tensor *all_reduce(const struct step *s, struct mesh_tensor *
                                     .dtype = s->dtype,
                                     .op = s->move.from.op,
                                     .count = (size_t)t->n,
-                                    .in = t->data,
+                                    .in = out->data,
                                     .out = out->data };
+    memcpy(out->data, t->data, tensor_bytes(t)); /* an all_reduce works in place */
     return drop_on_error(out, collective_run(s->group, &call));
 }
 
