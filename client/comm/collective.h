@@ -10,18 +10,18 @@
 
 struct collective_call {
     mesh_comm_kind kind;
-    mesh_dtype     dtype;
-    mesh_reduce_op op;     /* of reductions */
-    int            root;   /* group rank; of broadcast */
-    size_t         count;  /* elements: of the whole vector (all_reduce, broadcast), of one rank's part (all_gather: in;
+    mesh_dtype dtype;
+    mesh_reduce_op op; /* of reductions */
+    int root;          /* group rank; of broadcast */
+    size_t count;      /* elements: of the whole vector (all_reduce, broadcast), of one rank's part (all_gather: in;
                               reduce_scatter: out), per peer (all_to_all); unused when counts are given */
-    const size_t  *in_counts;  /* [group size] elements per rank: reduce_scatter_v, all_to_all_v (sent to each) */
-    const size_t  *out_counts; /* [group size] elements per rank: all_gather_v, all_to_all_v (received from each) */
-    const void    *in;         /* may equal out where the public call is in place */
-    void          *out;
+    const size_t *in_counts;  /* [group size] elements per rank: reduce_scatter_v, all_to_all_v (sent to each) */
+    const size_t *out_counts; /* [group size] elements per rank: all_gather_v, all_to_all_v (received from each) */
+    const void *in;           /* may equal out where the public call is in place */
+    void *out;
 };
 
-int        collective_run(mesh_group *g, const struct collective_call *call); /* blocks; 0 or the status, error set */
+int collective_run(mesh_group *g, const struct collective_call *call);          /* blocks; 0 or the status, error set */
 mesh_work *collective_start(mesh_group *g, const struct collective_call *call); /* NULL: error set */
 
 const char *comm_kind_name(mesh_comm_kind kind); /* "all_reduce" */

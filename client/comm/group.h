@@ -13,9 +13,9 @@
 mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, const char *name);
 mesh_group *group_free(mesh_group *g);
 
-int                  group_size(const mesh_group *g);
-int                  group_rank(const mesh_group *g); /* -1: not a member */
-const int           *group_world_ranks(const mesh_group *g); /* [size] */
+int group_size(const mesh_group *g);
+int group_rank(const mesh_group *g);               /* -1: not a member */
+const int *group_world_ranks(const mesh_group *g); /* [size] */
 struct mesh_session *group_session(const mesh_group *g);
 
 #endif

@@ -1,0 +1,249 @@
+/* client/comm/call.c - one collective call, checked and brought into one form: what every rank must have in common.
+ *
+ * Split sizes that are all equal are the call without split sizes, so that both ways to say the same match.  In all_to_all
+ * each pair of ranks has its own count: the frame header carries that of the pair, and each side compares it with its own.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/util.h"
+
+#define MAX_BYTES (SIZE_MAX / 4)
+
+static const char *const kind_names[] = {
+    [MESH_COMM_ALL_REDUCE] = "all_reduce", [MESH_COMM_REDUCE_SCATTER] = "reduce_scatter",
+    [MESH_COMM_ALL_GATHER] = "all_gather", [MESH_COMM_ALL_TO_ALL] = "all_to_all",
+    [MESH_COMM_BROADCAST] = "broadcast",   [MESH_COMM_BARRIER] = "barrier",
+};
+
+const char *comm_kind_name(mesh_comm_kind kind)
+{
+    return (unsigned)kind < ARRAY_SIZE(kind_names) && kind_names[kind] != NULL ? kind_names[kind] : "?";
+}
+
+static bool reduces(mesh_comm_kind kind)
+{
+    return kind == MESH_COMM_ALL_REDUCE || kind == MESH_COMM_REDUCE_SCATTER;
+}
+
+/* Sum of the counts, refusing what would not fit an address space. */
+static int sum_counts(const size_t *counts, size_t count, int size, size_t element_bytes, uint64_t *ret_total)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < size; i++) {
+        uint64_t n = counts != NULL ? counts[i] : count;
+        if (n > MAX_BYTES / element_bytes || total + n > MAX_BYTES / element_bytes) {
+            return err_set(MESH_ETOOLARGE,
+                           "%" PRIu64 " elements of %zu bytes on top of %" PRIu64 " do not fit into memory", n,
+                           element_bytes, total);
+        }
+        total += n;
+    }
+    *ret_total = total;
+    return 0;
+}
+
+static bool all_equal(const size_t *counts, int size)
+{
+    for (int i = 1; i < size; i++) {
+        if (counts[i] != counts[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t digest(const size_t *counts, int size)
+{
+    uint64_t h = 0;
+    for (int i = 0; i < size; i++) {
+        uint64_t n = counts[i];
+        h = hash_bytes(&n, sizeof n, h);
+    }
+    uint32_t folded = (uint32_t)(h ^ (h >> 32));
+    return folded != 0 ? folded : 1;
+}
+
+/* The split sizes of a collective in which all ranks give the same ones. */
+static void unify_splits(struct call *c, const size_t **counts, int size)
+{
+    if (*counts == NULL) {
+        return;
+    }
+    if (all_equal(*counts, size)) {
+        c->count = (*counts)[0];
+        *counts = NULL;
+    } else {
+        c->splits = digest(*counts, size);
+        c->count = 0;
+    }
+}
+
+static uint64_t part_before(const size_t *counts, size_t count, int rank)
+{
+    uint64_t before = 0;
+    for (int i = 0; i < rank; i++) {
+        before += counts != NULL ? counts[i] : count;
+    }
+    return before;
+}
+
+static int check_buffer(const void *p, uint64_t elements, const char *name, mesh_comm_kind kind)
+{
+    return elements == 0 || p != NULL ? 0
+                                      : err_set(MESH_EINVAL, "%s: %s is NULL, but %" PRIu64 " elements are asked for",
+                                                comm_kind_name(kind), name, elements);
+}
+
+/* in and out may overlap only where this rank's part stands in its place in the whole. */
+static int check_overlap(const struct call *c, uint64_t in_bytes, uint64_t out_bytes, uint64_t place)
+{
+    const uint8_t *in = c->in, *out = c->out;
+    if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) {
+        return 0;
+    }
+    bool is_in_place = (c->kind == MESH_COMM_ALL_GATHER && in == out + place) ||
+                       (c->kind == MESH_COMM_REDUCE_SCATTER && out == in + place);
+    return is_in_place ? 0
+                       : err_set(MESH_EINVAL,
+                                 "%s: in and out overlap, which is allowed only where this rank's part is in its place "
+                                 "in the whole (byte %" PRIu64 ")",
+                                 comm_kind_name(c->kind), place);
+}
+
+/* Elements of in and out, and where this rank's part begins in the whole. */
+struct extent {
+    uint64_t in, out, place;
+};
+
+static int measure(struct call *c, int size, int rank, size_t element_bytes, struct extent *ret)
+{
+    const size_t *shared = c->kind == MESH_COMM_ALL_GATHER ? c->out_counts : c->in_counts;
+    struct extent e = { .in = 0 };
+    int r = sum_counts(shared, c->count, size, element_bytes, &c->total);
+    if (r < 0) {
+        return r;
+    }
+    uint64_t mine = shared != NULL ? shared[rank] : c->count;
+    switch (c->kind) {
+    case MESH_COMM_ALL_GATHER:
+        e = (struct extent){ .in = mine, .out = c->total, .place = part_before(shared, c->count, rank) };
+        break;
+    case MESH_COMM_REDUCE_SCATTER:
+        e = (struct extent){ .in = c->total, .out = mine, .place = part_before(shared, c->count, rank) };
+        break;
+    case MESH_COMM_ALL_TO_ALL:
+        e.in = c->total;
+        r = sum_counts(c->out_counts, c->count, size, element_bytes, &e.out);
+        break;
+    default:
+        c->total = c->count;
+        e.out = c->count;
+    }
+    e.place *= element_bytes;
+    *ret = e;
+    return r;
+}
+
+static int check_words(const struct collective_call *given, int size)
+{
+    if (given->kind == MESH_COMM_BARRIER) {
+        return 0;
+    }
+    if (!dtype_is_valid((int)given->dtype)) {
+        return err_set(MESH_EINVAL, "%s: %d is not a dtype", comm_kind_name(given->kind), (int)given->dtype);
+    }
+    if (given->kind == MESH_COMM_BROADCAST && (given->root < 0 || given->root >= size)) {
+        return err_set(MESH_EINVAL, "broadcast: root %d is not in the group, which has %d ranks", given->root, size);
+    }
+    if (given->kind == MESH_COMM_ALL_TO_ALL && (given->in_counts == NULL) != (given->out_counts == NULL)) {
+        return err_set(MESH_EINVAL, "all_to_all: give the counts of both directions, or of neither");
+    }
+    if (reduces(given->kind)) {
+        int r = reduce_check(given->dtype, given->op);
+        return r < 0 ? err_wrap(r, "%s", comm_kind_name(given->kind)) : 0;
+    }
+    return 0;
+}
+
+int call_prepare(struct call *ret_call, const struct collective_call *given, int size, int rank)
+{
+    int r = check_words(given, size);
+    if (r < 0) {
+        return r;
+    }
+    struct call c = {
+        .kind = given->kind,
+        .dtype = given->kind == MESH_COMM_BARRIER ? MESH_U8 : given->dtype,
+        .op = reduces(given->kind) ? given->op : (mesh_reduce_op)0,
+        .root = given->kind == MESH_COMM_BROADCAST ? given->root : -1,
+        .count = given->kind == MESH_COMM_BARRIER ? 0 : given->count,
+        .in_counts = given->in_counts,
+        .out_counts = given->out_counts,
+        .in = given->in,
+        .out = given->out,
+    };
+    if (c.kind == MESH_COMM_REDUCE_SCATTER) {
+        unify_splits(&c, &c.in_counts, size);
+    } else if (c.kind == MESH_COMM_ALL_GATHER) {
+        unify_splits(&c, &c.out_counts, size);
+    }
+    struct extent e;
+    size_t element_bytes = dtype_size(c.dtype);
+    r = measure(&c, size, rank, element_bytes, &e);
+    r = r < 0 ? r : check_buffer(c.in, e.in, "in", c.kind);
+    r = r < 0 ? r : check_buffer(c.out, e.out, "out", c.kind);
+    r = r < 0 ? r : check_overlap(&c, e.in * element_bytes, e.out * element_bytes, e.place);
+    if (r == 0) {
+        *ret_call = c;
+    }
+    return r;
+}
+
+void call_header(const struct call *c, struct frame_header *ret_header)
+{
+    struct frame_header *h = ret_header;
+    h->kind = FRAME_DATA;
+    h->version = FRAME_VERSION;
+    h->collective = (uint8_t)c->kind;
+    h->dtype = c->kind == MESH_COMM_BARRIER ? 0 : (uint8_t)c->dtype;
+    h->op = (uint8_t)c->op;
+    h->plan = (uint8_t)c->algorithm;
+    h->root = c->root;
+    h->count = c->splits != 0 ? c->total : c->count;
+    h->tag = c->splits;
+    h->reserved = 0;
+
+    struct frame_header shared = *h; /* what all ranks have in common: not the count of a pair in all_to_all */
+    uint8_t bytes[FRAME_HEADER_BYTES];
+    shared.count = c->kind == MESH_COMM_ALL_TO_ALL ? 0 : h->count;
+    frame_encode(bytes, &shared);
+    h->fingerprint = hash_bytes(bytes + offsetof(struct frame_header, collective),
+                                sizeof bytes - offsetof(struct frame_header, collective), 1);
+}
+
+const char *call_text(const struct frame_header *h, char *buf, size_t cap)
+{
+    const char *kind = comm_kind_name((mesh_comm_kind)h->collective);
+    char op[16] = "", root[32] = "", splits[32] = "";
+    if (h->collective == MESH_COMM_BARRIER) {
+        snprintf(buf, cap, "%s", kind);
+        return buf;
+    }
+    if (h->op != 0) {
+        snprintf(op, sizeof op, " %s", reduce_op_name((mesh_reduce_op)h->op));
+    }
+    if (h->root >= 0) {
+        snprintf(root, sizeof root, " from root %d", (int)h->root);
+    }
+    if (h->tag != 0) {
+        snprintf(splits, sizeof splits, " split as #%08" PRIx32, h->tag);
+    }
+    snprintf(buf, cap, "%s%s %s[%" PRIu64 "%s]%s", kind, op, dtype_name((mesh_dtype)h->dtype), h->count, splits, root);
+    return buf;
+}

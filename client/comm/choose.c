@@ -1,0 +1,51 @@
+/* client/comm/choose.c - the table of algorithms by collective, group size and bytes; the first row that fits counts.
+ *
+ * Only facts that are equal on all ranks may stand here, else ranks would run different plans.  The limits come from
+ * tests/bench/collectives on two cores over loopback.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/choose.h"
+
+#include "base/check.h"
+#include "base/util.h"
+
+#define ANY_SIZE  0
+#define ANY_BYTES UINT64_MAX
+#define KIB       (UINT64_C(1) << 10)
+
+struct choice {
+    mesh_comm_kind kind;
+    int min_size, max_size;
+    uint64_t max_bytes;
+    enum plan_algorithm algorithm;
+};
+
+/* clang-format off */
+static const struct choice choices[] = {
+    { MESH_COMM_ALL_REDUCE,     1, ANY_SIZE,  32 * KIB, PLAN_ALL_REDUCE_DOUBLING },
+    { MESH_COMM_ALL_REDUCE,     1, 7,        ANY_BYTES, PLAN_ALL_REDUCE_PAIRWISE },
+    { MESH_COMM_ALL_REDUCE,     8, ANY_SIZE, ANY_BYTES, PLAN_ALL_REDUCE_RING },
+    { MESH_COMM_REDUCE_SCATTER, 3, ANY_SIZE,  32 * KIB, PLAN_REDUCE_SCATTER_DOUBLING },
+    { MESH_COMM_REDUCE_SCATTER, 1, ANY_SIZE, ANY_BYTES, PLAN_REDUCE_SCATTER_PAIRWISE },
+    { MESH_COMM_ALL_GATHER,     4, ANY_SIZE,  32 * KIB, PLAN_ALL_GATHER_BRUCK },
+    { MESH_COMM_ALL_GATHER,     1, ANY_SIZE, ANY_BYTES, PLAN_ALL_GATHER_DIRECT },
+    { MESH_COMM_ALL_TO_ALL,     1, ANY_SIZE, ANY_BYTES, PLAN_ALL_TO_ALL_DIRECT },
+    { MESH_COMM_BROADCAST,      1, 2,        ANY_BYTES, PLAN_BROADCAST_FLAT },
+    { MESH_COMM_BROADCAST,      3, 8,         64 * KIB, PLAN_BROADCAST_FLAT },
+    { MESH_COMM_BROADCAST,      9, ANY_SIZE,  64 * KIB, PLAN_BROADCAST_TREE },
+    { MESH_COMM_BROADCAST,      3, ANY_SIZE, ANY_BYTES, PLAN_BROADCAST_SCATTER },
+    { MESH_COMM_BARRIER,        1, ANY_SIZE, ANY_BYTES, PLAN_BARRIER_DISSEMINATION },
+};
+/* clang-format on */
+
+enum plan_algorithm plan_choose(mesh_comm_kind kind, int size, uint64_t bytes)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(choices); i++) {
+        const struct choice *c = &choices[i];
+        if (c->kind == kind && size >= c->min_size && (c->max_size == ANY_SIZE || size <= c->max_size) &&
+            bytes <= c->max_bytes) {
+            return c->algorithm;
+        }
+    }
+    CHECK(!"every collective has a row for every size");
+    return PLAN_NONE;
+}

@@ -1,0 +1,200 @@
+/* client/comm/failure.c - what ends works before their time: news, lost streams, deadlines; and what others are told.
+ *
+ *   news of an abort           MESH_EABORTED   every pending call; the session is over
+ *   news about the group       its status      every pending call of the group; the group is poisoned
+ *   news of a member's death   MESH_EPEER      the same, naming who died
+ *   a member left, or its      MESH_EPEER      after LOST_GRACE_MS: the control plane may know the true cause, and what was sent
+ *   stream ended                               before may still be on its way
+ *   the deadline               MESH_ETIMEDOUT  naming whom this rank waited for
+ *   a frame of another call    MESH_EMISMATCH  both calls, in words (verify.c)
+ *
+ * What only this rank knows it reports, and the control plane tells the others.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/util.h"
+#include "comm/progress.h"
+
+static enum peer_state state_of(const mesh_group *g, int peer)
+{
+    return atomic_load_explicit(&g->session->news[g->world_ranks[peer]].state, memory_order_acquire);
+}
+
+/* News that ends calls at once: an abort, a report about the group, a death. */
+static int check_news(const mesh_group *g)
+{
+    int r = session_check(g->session, g->id, NULL, 0);
+    for (int i = 0; r == 0 && i < g->size; i++) {
+        if (i != g->rank && state_of(g, i) == PEER_DEAD) {
+            r = err_set_about(MESH_EPEER, g->world_ranks[i], "%s", g->session->news[g->world_ranks[i]].sentence);
+        }
+    }
+    return r;
+}
+
+static void poison(mesh_group *g, const mesh_error *why)
+{
+    pthread_mutex_lock(&g->lock);
+    if (!g->is_poisoned) {
+        g->is_poisoned = true;
+        g->poison = *why;
+    }
+    pthread_mutex_unlock(&g->lock);
+}
+
+static int poisoned(mesh_group *g)
+{
+    return err_set_about(MESH_EPOISONED, g->poison.rank, "group %s failed earlier: %s", g->name, g->poison.message);
+}
+
+int failure_of_start(mesh_group *g)
+{
+    struct mesh_session *s = g->session;
+    uint64_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
+    bool is_news = epoch != atomic_load_explicit(&g->checked_epoch, memory_order_relaxed);
+    if (atomic_load_explicit(&s->is_aborted, memory_order_acquire)) {
+        return check_news(g);
+    }
+    pthread_mutex_lock(&g->lock);
+    bool is_poisoned = g->is_poisoned;
+    pthread_mutex_unlock(&g->lock);
+    if (is_poisoned) {
+        return poisoned(g);
+    }
+    int r = is_news ? check_news(g) : 0;
+    if (r < 0) {
+        poison(g, err_last());
+        return r;
+    }
+    atomic_store_explicit(&g->checked_epoch, epoch, memory_order_relaxed);
+    return 0;
+}
+
+void fail_all(mesh_group *g)
+{
+    mesh_error why = *err_last();
+    poison(g, &why);
+    for (bool is_left = true; is_left;) {
+        pthread_mutex_lock(&g->lock);
+        is_left = g->head != NULL;
+        pthread_mutex_unlock(&g->lock);
+        if (is_left) {
+            progress_finish(g, &why);
+        }
+    }
+    g->lost.peer = -1;
+    (void)err_restore(&why);
+}
+
+void report(mesh_group *g, enum report_kind kind, int culprit)
+{
+    const mesh_error *e = err_last();
+    mesh_error why = *e;
+    struct report r = {
+        .kind = kind,
+        .status = kind == REPORT_ABORT ? MESH_EABORTED : (int)e->status,
+        .group = g->id,
+        .sequence = g->current != NULL ? g->current->header.sequence : g->n_calls,
+        .culprit = culprit >= 0 ? g->world_ranks[culprit] : -1,
+        .sentence = why.message,
+    };
+    g->session->control->ops->report(g->session->control, &r);
+    (void)err_restore(&why);
+}
+
+/* The call at the head, in words. */
+static const char *describe(const mesh_group *g, char *buf, size_t cap)
+{
+    char call[100];
+    snprintf(buf, cap, "%s (seq %" PRIu64 " of group %s)", call_text(&g->current->header, call, sizeof call),
+             g->current->header.sequence, g->name);
+    return buf;
+}
+
+void note_lost(mesh_group *g)
+{
+    int peer = g->exec.lost_peer;
+    bool is_broken = g->exec.transfers != NULL && atomic_load(&g->links[peer])->kind == LINK_BROKEN;
+    if (g->lost.peer >= 0 && !g->lost.has_left) {
+        return;
+    }
+    g->lost = (struct lost){ .peer = peer, .since_ms = clock_now_ms() };
+    if (is_broken) {
+        snprintf(g->lost.why, sizeof g->lost.why, "%.199s", err_last()->message);
+    }
+    if (state_of(g, peer) == PEER_LEFT) {
+        fail_lost(g);
+    }
+}
+
+void fail_lost(mesh_group *g)
+{
+    int peer = g->lost.peer, rank = g->world_ranks[peer];
+    char call[160], name[100];
+    describe(g, call, sizeof call);
+    session_peer_name(g->session, rank, name, sizeof name);
+    if (state_of(g, peer) == PEER_LEFT) {
+        (void)err_set_about(MESH_EPEER, rank, "%s, which %s needs", g->session->news[rank].sentence, call);
+    } else if (g->lost.why[0] != 0) {
+        (void)err_set_about(MESH_EPEER, rank, "%s: %s", call, g->lost.why);
+    } else {
+        (void)err_set_about(MESH_EPEER, rank, "%s ended its stream during %s", name, call);
+    }
+    report(g, REPORT_TIMEOUT, peer);
+    fail_all(g);
+}
+
+void fail_timed_out(mesh_group *g)
+{
+    int ranks[64], n = 0, first = -1;
+    char call[130], list[64];
+    struct exec_wait wait;
+    for (int pass = 0; pass < 2 && n == 0; pass++) { /* whom this rank hears from; else whom it cannot send to */
+        for (size_t i = 0; i < exec_n_waits(&g->exec) && n < (int)ARRAY_SIZE(ranks); i++) {
+            if (exec_wait_at(&g->exec, i, &wait) && (wait.want_read || pass == 1)) {
+                first = n == 0 ? wait.peer : first;
+                ranks[n++] = g->world_ranks[wait.peer];
+            }
+        }
+    }
+    session_rank_list(ranks, n, list, sizeof list);
+    (void)err_set_about(MESH_ETIMEDOUT, first >= 0 ? g->world_ranks[first] : g->session->rank,
+                        "%s: no answer of %s within %" PRId64 " ms", describe(g, call, sizeof call), list,
+                        clock_now_ms() - g->current->begun_ms);
+    report(g, REPORT_TIMEOUT, first);
+    fail_all(g);
+}
+
+/* A member that left, and from which this call waits for something: the clock runs for it. */
+static void note_left(mesh_group *g)
+{
+    struct exec_wait wait;
+    for (size_t i = 0; i < exec_n_waits(&g->exec) && g->lost.peer < 0; i++) {
+        if (exec_wait_at(&g->exec, i, &wait) && state_of(g, wait.peer) == PEER_LEFT) {
+            g->lost = (struct lost){ .peer = wait.peer, .since_ms = clock_now_ms(), .has_left = true };
+        }
+    }
+}
+
+bool look_at_news(mesh_group *g)
+{
+    uint64_t epoch = atomic_load_explicit(&g->session->epoch, memory_order_acquire);
+    if (g->current == NULL || (epoch == g->seen_epoch && g->seen_call == g->current->header.sequence)) {
+        return false;
+    }
+    g->seen_epoch = epoch;
+    g->seen_call = g->current->header.sequence;
+    if (epoch == 0) {
+        return false; /* no news ever */
+    }
+    if (check_news(g) < 0) {
+        fail_all(g);
+        return true;
+    }
+    note_left(g);
+    return false;
+}

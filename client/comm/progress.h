@@ -1,0 +1,30 @@
+/* client/comm/progress.h - moving the works of a group, by a waiting caller or by the control thread.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef COMM_PROGRESS_H
+#define COMM_PROGRESS_H
+
+#include "comm/group_state.h"
+
+enum pass { PASS_PROGRESSED, PASS_BLOCKED, PASS_IDLE };
+
+/* The owner only: one pass over the work at the head. */
+enum pass progress_pass(mesh_group *g);
+/* The owner only, after passes that were blocked: deadlines, peers that are gone. */
+void progress_look_at_clock(mesh_group *g);
+
+/* The owner only: the work at the head is over, with `error` or (NULL) well. */
+void progress_finish(mesh_group *g, const mesh_error *error);
+
+/* Nobody waits for the works in the queue: the control thread moves them.  Any thread; nothing when it does already. */
+void control_request(mesh_group *g);
+
+/* failure.c: what ends works before their time. */
+int failure_of_start(mesh_group *g); /* may a new call begin?  0 or the status */
+void fail_all(mesh_group *g);        /* every work ends with this thread's last error, which poisons the group */
+void fail_timed_out(mesh_group *g);
+void fail_lost(mesh_group *g);
+void note_lost(mesh_group *g);    /* exec_step() said EXEC_LOST */
+bool look_at_news(mesh_group *g); /* true: there was news, and it ended the works */
+void report(mesh_group *g, enum report_kind kind, int culprit);
+
+#endif
