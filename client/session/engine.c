@@ -339,12 +339,14 @@ void engine_free(struct engine *e)
 
 /* Sending -------------------------------------------------------------------------------------------------------------- */
 
+/* A message that cannot be sent ends the connection: someone waits for its answer, or for the report it carries. */
 static void send_posted(void *arg)
 {
     struct outgoing *o = arg;
     struct engine *e = o->engine;
     if (e->conn != NULL && conn_send(e->conn, o->payload, o->len) < 0) {
-        log_debug("session", "a message to meshd was not sent: %s", err_last()->message); /* closed_cb() follows */
+        lose_connection(e, err_last()->status, err_last()->message);
+        conn_close(e->conn);
     }
     mem_free(o);
 }

@@ -2,8 +2,11 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/store.h>
 #include <stdio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
+#include "base/log.h"
 #include "fake_meshd.h"
 #include "harness/check_main.h"
 #include "ranks.h"
@@ -525,6 +528,101 @@ START_TEST(reports_records_and_meetings_are_sent_in_order)
 }
 END_TEST
 
+/* Running out of memory ---------------------------------------------------------------------------------------------- */
+
+static void serve_all(struct fake_meshd *f, const Mesh__V1__ClientMessage *m)
+{
+    if (m->body_case == MESH__V1__CLIENT_MESSAGE__BODY_STORE_SET ||
+        m->body_case == MESH__V1__CLIENT_MESSAGE__BODY_AGREE) {
+        fake_answer(f, m->request, 0, "");
+    } else if (m->body_case == MESH__V1__CLIENT_MESSAGE__BODY_STORE_GET) {
+        answer_value(f, m->request, 0);
+    } else {
+        serve(f, m);
+    }
+}
+
+/* In a process of its own, where no allocation is made to fail; it ends when we close the pipe. */
+static pid_t fork_fake(char *ret_address, size_t cap, int *ret_life)
+{
+    int life[2], told[2];
+    ck_assert_int_eq(pipe(life), 0);
+    ck_assert_int_eq(pipe(told), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        close(life[1]);
+        fake = fake_start(serve_all);
+        ssize_t n = write(told[1], fake_address(fake), strlen(fake_address(fake)) + 1);
+        n = read(life[0], &byte, 1);
+        fake_stop(fake);
+        _exit(n == 0 ? 0 : 1);
+    }
+    close(life[0]);
+    close(told[1]);
+    ck_assert_int_gt(read(told[0], ret_address, cap), 0);
+    close(told[0]);
+    *ret_life = life[1];
+    return pid;
+}
+
+/* 0, or the status of the first call that failed. */
+static int use_meshd(const char *address)
+{
+    char value[8];
+    int r = MESH_ENOMEM;
+    session = session_new(LONG_MS);
+    if (session == NULL) {
+        return r;
+    }
+    session_set_current(session);
+    session->control = control_meshd_new(session, address);
+    if (session->control != NULL) {
+        struct control *c = session->control;
+        r = join_job();
+        r = r < 0 ? r : mesh_store_set("k", "v", 1);
+        r = r < 0 ? r : mesh_store_get("k", value, sizeof value, NULL, 70);
+        r = r < 0 ? r : c->ops->agree(c, "mesh/0", all, 4, "x=1", LONG_MS);
+        c->ops->record_group(c, 7, "dp", all, 4);
+        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "no memory" });
+        int left = c->ops->leave(c, 0);
+        r = r < 0 ? r : left;
+    } else {
+        r = mesh_last_error()->status;
+    }
+    session_free(session);
+    return r;
+}
+
+static void say_nothing(enum log_level level, const char *line, void *arg)
+{
+    (void)level, (void)line, (void)arg;
+}
+
+START_TEST(every_allocation_may_fail_and_no_call_waits_for_nothing)
+{
+    char address[128];
+    int life, status;
+    pid_t pid = fork_fake(address, sizeof address, &life);
+    log_set_sink(say_nothing, NULL);
+    uint64_t nth = 0, fired = 1;
+    while (fired > 0 && nth < 1000) {
+        int64_t begin_ms = clock_now_ms();
+        fault_arm(FAULT_ALLOC, ++nth, 0);
+        int r = use_meshd(address);
+        fired = fault_fired(FAULT_ALLOC);
+        fault_disarm(FAULT_ALLOC);
+        ck_assert_msg(r == 0 || r == MESH_ENOMEM || r == MESH_EDAEMON, "allocation %d: %s: %s", (int)nth,
+                      mesh_status_name(r), mesh_last_error()->message);
+        ck_assert_int_lt(clock_now_ms() - begin_ms, LONG_MS);
+    }
+    ck_assert_uint_gt(nth, 20);
+    close(life);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("control_meshd");
@@ -551,6 +649,7 @@ Suite *test_suite(void)
     tcase_add_test(tcase, answers_and_refusals_of_the_store_arrive);
     tcase_add_test(tcase, a_success_without_what_was_asked_for_is_a_protocol_error);
     tcase_add_test(tcase, reports_records_and_meetings_are_sent_in_order);
+    tcase_add_test(tcase, every_allocation_may_fail_and_no_call_waits_for_nothing);
     suite_add_tcase(suite, tcase);
     return suite;
 }
