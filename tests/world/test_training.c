@@ -100,7 +100,7 @@ START_TEST(losses_of_all_meshes_agree_with_one_process)
     static const int meshes[][2] = { { 2, 1 }, { 1, 2 }, { 2, 2 }, { 4, 1 }, { 1, 4 }, { 3, 1 } };
     struct run want = { .dp = 1, .tp = 1 };
     ranks_run(1, train, &want);
-    ck_assert_double_lt(want.loss[1], 0.5 * want.loss[0]); /* it learns */
+    ck_assert_double_lt(want.loss[1], 0.6 * want.loss[0]); /* it learns */
     for (size_t k = 0; k < sizeof meshes / sizeof meshes[0]; k++) {
         struct run got = { .dp = meshes[k][0], .tp = meshes[k][1] };
         ranks_run(got.dp * got.tp, train, &got);
