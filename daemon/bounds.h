@@ -14,6 +14,7 @@
 #define HELLO_TIMEOUT_MS     5000
 #define DEFAULT_TIMEOUT_MS   60000 /* of a request that names none */
 #define MAX_TIMEOUT_MS       (INT64_C(7) * 24 * 3600 * 1000)
+#define KEEP_CREATED_MS      60000 /* of a created job that nobody has joined and whose creator is gone */
 
 #define MAX_KEY_BYTES        1024
 #define MAX_VALUE_BYTES      (1u << 20)

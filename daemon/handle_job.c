@@ -61,8 +61,10 @@ int handle_create_job(struct client *c, const Mesh__V1__ClientMessage *m)
         return err_set(MESH_ESTATE, "create job: this connection belongs to job %.60s already", c->job->rendezvous.job);
     }
     struct job *job;
-    int r = jobs_create(&c->server->jobs, m->create_job->job, m->create_job->size, c->uid, clock_now_ms(), &job);
+    int64_t now_ms = clock_now_ms();
+    int r = jobs_create(&c->server->jobs, m->create_job->job, m->create_job->size, c->uid, now_ms, &job);
     if (r == 0) {
+        job->keep_until_ms = now_ms + KEEP_CREATED_MS;
         r = client_attach(c, job);
     }
     if (r < 0) {

@@ -141,7 +141,7 @@ enum job_state job_state(const struct job *job, const char **ret_reason)
         return l->n_dead > 0 ? JOB_DEGRADED : JOB_RUNNING;
     }
     if (job->rendezvous.running == 0 || job->rendezvous.waiting.n > 0) {
-        return job->is_ended ? JOB_FAILED : JOB_WAITING;
+        return !job->is_ended ? JOB_WAITING : job->reason[0] != 0 ? JOB_FAILED : JOB_DONE;
     }
     return l->n_dead > 0 || job->reason[0] != 0 ? JOB_FAILED : JOB_DONE;
 }
@@ -163,14 +163,22 @@ static void remember(struct jobs *j, const struct job *job, int64_t now_ms)
     snprintf(f->reason, sizeof f->reason, "%s", reason);
 }
 
-static bool is_over(const struct job *job)
+static bool has_nobody(const struct job *job)
 {
-    return job->liveness.n_alive == 0 && job->rendezvous.waiting.n == 0 && (job->is_ended || job->n_attached == 0);
+    return job->liveness.n_alive == 0 && job->rendezvous.waiting.n == 0 && job->n_attached == 0;
+}
+
+static bool is_over(const struct job *job, int64_t now_ms)
+{
+    if (job->is_ended) {
+        return job->liveness.n_alive == 0 && job->rendezvous.waiting.n == 0;
+    }
+    return has_nobody(job) && (job->rendezvous.running != 0 || now_ms >= job->keep_until_ms);
 }
 
 bool jobs_drop_if_over(struct jobs *j, struct job *job, int64_t now_ms, struct actions *ret)
 {
-    if (!is_over(job)) {
+    if (!is_over(job, now_ms)) {
         return false;
     }
     job_stop(job, "the job is over", ret);
@@ -277,5 +285,8 @@ int64_t job_next_deadline(const struct job *job)
 {
     int64_t next_ms = MIN(rendezvous_next_deadline(&job->rendezvous), job->store.next_deadline_ms);
     next_ms = MIN(next_ms, barrier_next_deadline(&job->barriers));
+    if (has_nobody(job) && job->rendezvous.running == 0) {
+        next_ms = MIN(next_ms, job->keep_until_ms);
+    }
     return MIN(next_ms, agree_next_deadline(&job->agreements));
 }

@@ -1,8 +1,8 @@
 /* daemon/jobs.h - all jobs of this daemon: each is a rendezvous, lives, a store, barriers, agreements and records.
  *
  * This is the pure whole: no sockets, time as an argument, everything that follows from a call in `ret`.  A job is over
- * when none of its ranks lives or waits and it was ended, or no connection is attached to it any more; a short record
- * of it stays.
+ * when none of its ranks lives or waits and it was ended, or no connection is attached to it any more (a job that was
+ * created waits until keep_until_ms for its first ranks, as its creator need not stay); a short record of it stays.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DAEMON_JOBS_H
 #define DAEMON_JOBS_H
@@ -24,7 +24,8 @@ struct job {
     struct records records;
     uid_t uid;
     int64_t created_ms;
-    size_t n_attached; /* connections that created or joined it */
+    size_t n_attached;     /* connections that created or joined it */
+    int64_t keep_until_ms; /* not forgotten before, unless it ran; 0: at once */
     bool is_ended;
     char reason[256]; /* why it was ended */
 };

@@ -41,8 +41,11 @@ int members_init(struct members *m, const uint32_t *rank, size_t n, uint32_t wor
     for (size_t i = 0; i < count; i++) {
         sorted[i] = n == 0 ? (uint32_t)i : rank[i];
     }
-    qsort(sorted, count, sizeof *sorted, by_rank);
-    int r = check(sorted, count, world_size);
+    int r = 0;
+    if (n > 0) {
+        qsort(sorted, count, sizeof *sorted, by_rank);
+        r = check(sorted, count, world_size);
+    }
     if (r < 0) {
         mem_free(sorted);
         return r;

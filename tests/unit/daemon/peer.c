@@ -22,7 +22,7 @@ static void serve(const struct daemon_process *d, int ready_fd, int life_fd)
 {
     struct server_config config = {
         .address = { .is_unix = true },
-        .max_clients = 1000,
+        .max_clients = 4000,
         .max_jobs = 64,
         .ready_fd = ready_fd,
         .life_fd = life_fd,

@@ -347,6 +347,20 @@ START_TEST(a_job_without_ranks_or_connections_is_forgotten_but_remembered)
 }
 END_TEST
 
+START_TEST(a_created_job_waits_a_while_for_its_first_ranks)
+{
+    job->keep_until_ms = 60000;
+    job->n_attached = 0; /* its creator has gone */
+    ck_assert(!jobs_drop_if_over(&jobs, job, 59999, &out));
+    ck_assert_int_eq(job_next_deadline(job), 60000);
+    ck_assert_int_eq(join(10, 0), 0);
+    ck_assert_int_eq(job_next_deadline(job), 3000);
+    gone(10);
+    ck_assert(jobs_drop_if_over(&jobs, job, 60000, &out));
+    ck_assert_int_eq(jobs.finished[0].state, JOB_FAILED);
+}
+END_TEST
+
 START_TEST(jobs_are_separate_and_belong_to_their_user)
 {
     struct job *other, *found;
@@ -425,6 +439,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, ending_a_job_tells_its_ranks_why);
     tcase_add_test(tc, ending_a_job_answers_those_who_wait_to_join);
     tcase_add_test(tc, a_job_without_ranks_or_connections_is_forgotten_but_remembered);
+    tcase_add_test(tc, a_created_job_waits_a_while_for_its_first_ranks);
     tcase_add_test(tc, jobs_are_separate_and_belong_to_their_user);
     tcase_add_test(tc, stopping_answers_all_that_wait_in_any_way);
     tcase_add_test(tc, group_records_are_kept_once_and_bounded);

@@ -349,7 +349,7 @@ END_TEST
 /* Many waits, sets and deletes in a random order against a plain model: who is answered is exactly who should be. */
 START_TEST(random_waits_agree_with_a_plain_model)
 {
-    enum { N_KEYS = 6, N_STEPS = 3000 };
+    enum { N_KEYS = 6, N_STEPS = 1000 };
     bool there[N_KEYS] = { false };
     struct {
         uint64_t id;
