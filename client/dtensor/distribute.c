@@ -59,12 +59,9 @@ static struct mesh_tensor *receive_whole(const struct spread *s, int i, struct m
     if (!out) {
         return NULL;
     }
-    struct collective_call call = { .kind = MESH_COMM_BROADCAST,
-                                    .dtype = s->dtype,
-                                    .root = 0,
-                                    .count = (size_t)out->n,
-                                    .in = out->data,
-                                    .out = out->data };
+    struct collective_call call = {
+        .kind = MESH_COMM_BROADCAST, .dtype = s->dtype, .root = 0, .count = (size_t)out->n, .out = out->data
+    };
     if (out->n > 0 && collective_run(s->mesh->group[i], &call) < 0) {
         tensor_unref(out);
         return NULL;

@@ -154,13 +154,10 @@ static struct mesh_tensor *all_reduce(const struct step *s, struct mesh_tensor *
     if (!out) {
         return NULL;
     }
-    struct collective_call call = { .kind = MESH_COMM_ALL_REDUCE,
-                                    .dtype = s->dtype,
-                                    .op = s->move.from.op,
-                                    .count = (size_t)t->n,
-                                    .in = out->data,
-                                    .out = out->data };
-    memcpy(out->data, t->data, tensor_bytes(t)); /* an all_reduce works in place */
+    memcpy(out->data, t->data, tensor_bytes(t)); /* t is somebody's value */
+    struct collective_call call = {
+        .kind = MESH_COMM_ALL_REDUCE, .dtype = s->dtype, .op = s->move.from.op, .count = (size_t)t->n, .out = out->data
+    };
     return drop_on_error(out, collective_run(s->group, &call));
 }
 

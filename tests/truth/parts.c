@@ -71,8 +71,8 @@ struct mesh_tensor *sample_tensor(mesh_shape s, mesh_dtype t, int seed)
     ck_assert_ptr_nonnull(out);
     for (int64_t i = 0; i < out->n; i++) {
         int64_t k = (i * 37 + seed * 11) % 23 - 11;
-        double  v = k == 0 ? 5 : (double)k;
-        bool    is_float = dtype_kind(t) == DTYPE_FLOAT;
+        double v = k == 0 ? 5 : (double)k;
+        bool is_float = dtype_kind(t) == DTYPE_FLOAT;
         tensor_set_number(out, i, is_float ? v / 4 + (double)(i % 5) / 64 : t == MESH_U8 ? fabs(v) : v);
     }
     return out;
@@ -173,8 +173,8 @@ static void set_value_or_neutral(struct mesh_tensor *t, int64_t i, double v, con
 
 struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *c, int rank, enum split split)
 {
-    int                 at[MESH_MAX_MESH_NDIM];
-    struct box          b;
+    int at[MESH_MAX_MESH_NDIM];
+    struct box b;
     struct mesh_tensor *full = tensor_new(whole->shape, whole->dtype);
     ck_assert_ptr_nonnull(full);
     cut_coordinate(c, rank, at);
@@ -195,17 +195,17 @@ struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *
 
 struct joiner {
     struct mesh_tensor *const *parts;
-    mesh_shape                 global;
-    int64_t                    n;
-    const struct cut          *cut;
-    bool                       same;
+    mesh_shape global;
+    int64_t n;
+    const struct cut *cut;
+    bool same;
 };
 
 /* The elements of one rank's box, zeros elsewhere. */
 static void place_part(struct joiner *j, const int *at, double *out)
 {
     struct box b;
-    int        rank = 0;
+    int rank = 0;
     for (int m = 0; m < j->cut->ndim; m++) {
         rank = rank * j->cut->size[m] + at[m];
     }
@@ -250,7 +250,7 @@ static void join(struct joiner *j, int m, int *at, double *out)
         return;
     }
     mesh_placement p = j->cut->p.at[m];
-    double        *one = malloc((size_t)j->n * sizeof *one + 1);
+    double *one = malloc((size_t)j->n * sizeof *one + 1);
     for (at[m] = 0; at[m] < j->cut->size[m]; at[m]++) {
         int here = at[m];
         join(j, m + 1, at, here == 0 ? out : one);
@@ -270,9 +270,9 @@ static void join(struct joiner *j, int m, int *at, double *out)
 
 double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const struct cut *c, bool *ret_same)
 {
-    int           at[MESH_MAX_MESH_NDIM] = { 0 };
+    int at[MESH_MAX_MESH_NDIM] = { 0 };
     struct joiner j = { .parts = parts, .global = global, .n = shape_numel(global), .cut = c, .same = true };
-    double       *out = malloc((size_t)j.n * sizeof *out + 1);
+    double *out = malloc((size_t)j.n * sizeof *out + 1);
     ck_assert_ptr_nonnull(out);
     join(&j, 0, at, out);
     *ret_same = j.same;
@@ -282,7 +282,7 @@ double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const st
 static int kinds_of(mesh_shape s, mesh_dtype t, mesh_placement *ret_kinds)
 {
     static const mesh_reduce_op ops[] = { MESH_SUM, MESH_MAX, MESH_MIN, MESH_AVG };
-    int                         n = 0, n_ops = dtype_kind(t) == DTYPE_FLOAT ? 4 : 3;
+    int n = 0, n_ops = dtype_kind(t) == DTYPE_FLOAT ? 4 : 3;
     ret_kinds[n++] = mesh_replicate();
     for (int d = 0; d < s.ndim; d++) {
         ret_kinds[n++] = mesh_shard(d);
@@ -296,7 +296,7 @@ static int kinds_of(mesh_shape s, mesh_dtype t, mesh_placement *ret_kinds)
 int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layouts)
 {
     mesh_placement kinds[MESH_MAX_NDIM + 5];
-    int            n_kinds = kinds_of(s, t, kinds), total = 1, n = 0;
+    int n_kinds = kinds_of(s, t, kinds), total = 1, n = 0;
     for (int m = 0; m < ndim; m++) {
         total *= n_kinds;
     }

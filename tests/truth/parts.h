@@ -14,18 +14,18 @@
 enum split { SPLIT_UNEVEN, SPLIT_NEUTRAL, N_SPLITS };
 
 struct cut { /* a mesh and a layout on it */
-    int             ndim;
-    int             size[MESH_MAX_MESH_NDIM];
+    int ndim;
+    int size[MESH_MAX_MESH_NDIM];
     mesh_placements p;
 };
 
 double tensor_number(const struct mesh_tensor *t, int64_t i); /* f32 f64 i32 i64 u8 */
-void   tensor_set_number(struct mesh_tensor *t, int64_t i, double v);
+void tensor_set_number(struct mesh_tensor *t, int64_t i, double v);
 
 /* Small numbers of both signs, never 0, different in every element; integers stay integers. */
 struct mesh_tensor *sample_tensor(mesh_shape s, mesh_dtype t, int seed);
 
-int  cut_ranks(const struct cut *c);
+int cut_ranks(const struct cut *c);
 void cut_coordinate(const struct cut *c, int rank, int *ret_coordinate);
 
 /* The part of rank (row-major in the mesh); the reference is the caller's. */

@@ -10,9 +10,15 @@
 #include "tensor/shape.h"
 #include "truth/parts.h"
 
-#define S(...) { .ndim = MESH_COUNT_(int64_t, __VA_ARGS__), .dim = { __VA_ARGS__ } }
-#define SCALAR { .ndim = 0 }
-#define I64    MESH_I64
+#define S(...)                                                                                                         \
+    {                                                                                                                  \
+        .ndim = MESH_COUNT_(int64_t, __VA_ARGS__), .dim = { __VA_ARGS__ }                                              \
+    }
+#define SCALAR                                                                                                         \
+    {                                                                                                                  \
+        .ndim = 0                                                                                                      \
+    }
+#define I64 MESH_I64
 
 /* clang-format off */
 const struct sample samples[] = {
@@ -121,7 +127,7 @@ static bool is_class_number(const struct trial *t, int i)
 
 static struct mesh_tensor *input(const struct trial *t, int i)
 {
-    mesh_dtype          dtype = t->sample->dtype[i] ? t->sample->dtype[i] : MESH_F64;
+    mesh_dtype dtype = t->sample->dtype[i] ? t->sample->dtype[i] : MESH_F64;
     struct mesh_tensor *x = sample_tensor(t->sample->in[i], dtype, i + 1);
     for (int64_t k = 0; is_class_number(t, i) && k < x->n; k++) {
         tensor_set_number(x, k, (double)((k * 2 + 1) % 3));
@@ -134,8 +140,9 @@ void trial_init(struct trial *t, const struct sample *s, int mesh_ndim)
     memset(t, 0, sizeof *t);
     t->sample = s;
     t->op = &op_table[s->op];
-    t->shapes = (struct op_shapes){ .name = t->op->name, .n_in = t->op->n_in, .n_out = t->op->n_out, .attr = s->attr,
-                                    .mesh_ndim = mesh_ndim };
+    t->shapes = (struct op_shapes){
+        .name = t->op->name, .n_in = t->op->n_in, .n_out = t->op->n_out, .attr = s->attr, .mesh_ndim = mesh_ndim
+    };
     struct kernel_call call = { .attr = &t->shapes.attr };
     for (int i = 0; i < s->n_in; i++) {
         t->in[i] = input(t, i);

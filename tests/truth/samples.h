@@ -6,20 +6,20 @@
 #include "dtensor/dispatch.h"
 
 struct sample {
-    enum op_id     op;
-    int            n_in; /* fewer than the row's: the last are absent */
-    mesh_shape     in[OP_MAX_INPUTS];
-    mesh_dtype     dtype[OP_MAX_INPUTS]; /* 0: f64 */
+    enum op_id op;
+    int n_in; /* fewer than the row's: the last are absent */
+    mesh_shape in[OP_MAX_INPUTS];
+    mesh_dtype dtype[OP_MAX_INPUTS]; /* 0: f64 */
     struct op_attr attr;
 };
 extern const struct sample samples[];
-extern const int           n_samples;
+extern const int n_samples;
 
 struct trial { /* a sample brought to life */
     const struct sample *sample;
     const struct op_row *op;
-    struct op_shapes     shapes; /* after the shape function */
-    struct mesh_tensor  *in[OP_MAX_INPUTS], *out[OP_MAX_OUTPUTS];
+    struct op_shapes shapes; /* after the shape function */
+    struct mesh_tensor *in[OP_MAX_INPUTS], *out[OP_MAX_OUTPUTS];
 };
 void trial_init(struct trial *t, const struct sample *s, int mesh_ndim); /* fails the test when the operator does */
 void trial_fini(struct trial *t);

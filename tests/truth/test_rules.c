@@ -20,10 +20,10 @@
 
 struct claim { /* what the parts of a trial are said to be */
     const struct trial *trial;
-    int                 ndim;
-    const int          *size;
-    mesh_placements     in[OP_MAX_INPUTS], out[OP_MAX_OUTPUTS];
-    enum split          split;
+    int ndim;
+    const int *size;
+    mesh_placements in[OP_MAX_INPUTS], out[OP_MAX_OUTPUTS];
+    enum split split;
 };
 
 static struct cut cut_of(const struct claim *c, const mesh_placements *p)
@@ -42,12 +42,12 @@ static bool takes_result_shape(enum op_id op)
 static bool run_rank(const struct claim *c, int rank, struct mesh_tensor **ret_out)
 {
     const struct trial *t = c->trial;
-    struct op_shapes    local = { .name = t->op->name, .n_in = t->op->n_in, .n_out = t->op->n_out };
-    struct op_attr      attr = t->shapes.attr;
-    struct kernel_call  call = { .attr = &attr };
+    struct op_shapes local = { .name = t->op->name, .n_in = t->op->n_in, .n_out = t->op->n_out };
+    struct op_attr attr = t->shapes.attr;
+    struct kernel_call call = { .attr = &attr };
     struct mesh_tensor *in[OP_MAX_INPUTS] = { NULL };
-    int                 at[MESH_MAX_MESH_NDIM];
-    bool                fits = true;
+    int at[MESH_MAX_MESH_NDIM];
+    bool fits = true;
     for (int i = 0; i < t->sample->n_in; i++) {
         struct cut cut = cut_of(c, &c->in[i]);
         call.in[i] = in[i] = cut_part(t->in[i], &cut, rank, c->split);
@@ -58,8 +58,8 @@ static bool run_rank(const struct claim *c, int rank, struct mesh_tensor **ret_o
     for (int o = 0; o < t->op->n_out; o++) {
         struct cut cut = cut_of(c, &c->out[o]);
         cut_coordinate(&cut, rank, at);
-        call.out[o] = ret_out[o] = tensor_new(layout_local_shape(t->shapes.out[o], c->size, at, &c->out[o]),
-                                              t->shapes.out_dtype[o]);
+        call.out[o] = ret_out[o] =
+            tensor_new(layout_local_shape(t->shapes.out[o], c->size, at, &c->out[o]), t->shapes.out_dtype[o]);
     }
     if (takes_result_shape(t->sample->op)) {
         attr.shape = ret_out[0]->shape;
@@ -79,8 +79,8 @@ static bool run_rank(const struct claim *c, int rank, struct mesh_tensor **ret_o
 static bool joins_to(const struct claim *c, struct mesh_tensor *const *parts, int o)
 {
     struct cut cut = cut_of(c, &c->out[o]);
-    bool       same = false;
-    double    *got = join_parts(parts, c->trial->shapes.out[o], &cut, &same);
+    bool same = false;
+    double *got = join_parts(parts, c->trial->shapes.out[o], &cut, &same);
     for (int64_t i = 0; same && i < c->trial->out[o]->n; i++) {
         same = numbers_are_near(got[i], tensor_number(c->trial->out[o], i), TOLERANCE);
     }
@@ -91,9 +91,9 @@ static bool joins_to(const struct claim *c, struct mesh_tensor *const *parts, in
 static bool holds(const struct claim *c)
 {
     struct mesh_tensor *parts[OP_MAX_OUTPUTS][PARTS_MAX_RANKS] = { { NULL } };
-    struct cut          any = { .ndim = c->ndim };
+    struct cut any = { .ndim = c->ndim };
     memcpy(any.size, c->size, (size_t)c->ndim * sizeof any.size[0]);
-    int  n_ranks = cut_ranks(&any), n_out = c->trial->op->n_out;
+    int n_ranks = cut_ranks(&any), n_out = c->trial->op->n_out;
     bool is_right = true;
     for (int rank = 0; is_right && rank < n_ranks; rank++) {
         struct mesh_tensor *out[OP_MAX_OUTPUTS] = { NULL };
@@ -116,8 +116,8 @@ static bool holds(const struct claim *c)
 static const char *claim_text(const struct claim *c, char *buf, size_t cap)
 {
     const struct trial *t = c->trial;
-    char                one[96], shape[SHAPE_TEXT_BYTES];
-    size_t              at = (size_t)snprintf(buf, cap, "%s", t->op->name);
+    char one[96], shape[SHAPE_TEXT_BYTES];
+    size_t at = (size_t)snprintf(buf, cap, "%s", t->op->name);
     for (int i = 0; i < t->sample->n_in; i++) {
         at += (size_t)snprintf(buf + at, cap - at, " %s%s%s", dtype_name(t->in[i]->dtype),
                                shape_text(t->in[i]->shape, shape, sizeof shape),
@@ -126,8 +126,8 @@ static const char *claim_text(const struct claim *c, char *buf, size_t cap)
     for (int o = 0; o < t->op->n_out; o++) {
         at += (size_t)snprintf(buf + at, cap - at, " -> %s", mesh_placements_text(c->out[o], one, sizeof one));
     }
-    snprintf(buf + at, cap - at, " on %d%s%.0d, split %d", c->size[0], c->ndim > 1 ? "x" : "", c->ndim > 1 ? c->size[1] : 0,
-             (int)c->split);
+    snprintf(buf + at, cap - at, " on %d%s%.0d, split %d", c->size[0], c->ndim > 1 ? "x" : "",
+             c->ndim > 1 ? c->size[1] : 0, (int)c->split);
     return buf;
 }
 
@@ -146,9 +146,9 @@ static void add_rule(struct claim *c, const struct rule *r)
 
 START_TEST(each_rule_is_right_by_itself)
 {
-    struct trial      t;
+    struct trial t;
     struct rule_list *rules = malloc(sizeof *rules);
-    char              text[700];
+    char text[700];
     trial_init(&t, &samples[_i], 1);
     for (int parts = 2; parts <= 4; parts++) {
         rules_derive(t.op, &t.shapes, parts, rules);
@@ -184,10 +184,10 @@ static bool is_layout(const struct claim *c)
 
 START_TEST(each_product_of_two_rules_is_right)
 {
-    static const int  meshes[2][2] = { { 2, 2 }, { 2, 3 } };
-    struct trial      t;
+    static const int meshes[2][2] = { { 2, 2 }, { 2, 3 } };
+    struct trial t;
     struct rule_list *rules = malloc(2 * sizeof *rules);
-    char              text[700];
+    char text[700];
     trial_init(&t, &samples[_i], 2);
     for (int m = 0; m < 2; m++) {
         rules_derive(t.op, &t.shapes, meshes[m][0], &rules[0]);
@@ -222,11 +222,11 @@ static bool is_derived(const struct rule_list *rules, const struct claim *c)
 /* Tries every layout of every input, and every layout of the result, on three ranks; prints what no rule has. */
 static void find_missing(const struct trial *t, const struct rule_list *rules, struct claim *c, int i)
 {
-    static const int       three = 3;
+    static const int three = 3;
     static mesh_placements lists[OP_MAX_INPUTS + 1][LAYOUTS_MAX];
     if (i < t->sample->n_in) {
         bool is_class = dtype_kind(t->in[i]->dtype) != dtype_kind(t->in[0]->dtype);
-        int  n = all_layouts(t->in[i]->shape, t->in[i]->dtype, 1, lists[i]);
+        int n = all_layouts(t->in[i]->shape, t->in[i]->dtype, 1, lists[i]);
         for (int k = 0; k < n; k++) {
             c->in[i] = lists[i][k];
             if (!is_class || c->in[i].at[0].kind != MESH_IS_PARTIAL) {
@@ -251,7 +251,7 @@ static void find_missing(const struct trial *t, const struct rule_list *rules, s
 
 START_TEST(layouts_that_no_rule_has_are_printed)
 {
-    struct trial      t;
+    struct trial t;
     struct rule_list *rules = malloc(sizeof *rules);
     trial_init(&t, &samples[_i], 1);
     rules_derive(t.op, &t.shapes, 3, rules);
@@ -268,12 +268,14 @@ END_TEST
 START_TEST(seeded_mistakes_are_caught)
 {
     struct mistake {
-        enum op_id     op;
+        enum op_id op;
         mesh_placement in[2], out;
     };
     static const struct mistake mistakes[] = {
         { OP_add, { { MESH_IS_PARTIAL, 0, MESH_SUM }, { MESH_IS_REPLICATE } }, { MESH_IS_PARTIAL, 0, MESH_SUM } },
-        { OP_mul, { { MESH_IS_PARTIAL, 0, MESH_SUM }, { MESH_IS_PARTIAL, 0, MESH_SUM } }, { MESH_IS_PARTIAL, 0, MESH_SUM } },
+        { OP_mul,
+          { { MESH_IS_PARTIAL, 0, MESH_SUM }, { MESH_IS_PARTIAL, 0, MESH_SUM } },
+          { MESH_IS_PARTIAL, 0, MESH_SUM } },
         { OP_mul, { { MESH_IS_PARTIAL, 0, MESH_MAX }, { MESH_IS_REPLICATE } }, { MESH_IS_PARTIAL, 0, MESH_MAX } },
         { OP_relu, { { MESH_IS_PARTIAL, 0, MESH_SUM } }, { MESH_IS_PARTIAL, 0, MESH_SUM } },
         { OP_gelu, { { MESH_IS_PARTIAL, 0, MESH_MAX } }, { MESH_IS_PARTIAL, 0, MESH_MAX } },
@@ -282,13 +284,13 @@ START_TEST(seeded_mistakes_are_caught)
         { OP_reshape, { { MESH_IS_SHARD, 0, 0 } }, { MESH_IS_SHARD, 0, 0 } },
     };
     const struct mistake *m = &mistakes[_i];
-    int                   parts = 4, k = 0;
-    struct trial          t;
+    int parts = 4, k = 0;
+    struct trial t;
     while (samples[k].op != m->op) {
         k++;
     }
     trial_init(&t, &samples[k], 1);
-    struct rule  r = { .in = { m->in[0], m->in[1] }, .out = { m->out } };
+    struct rule r = { .in = { m->in[0], m->in[1] }, .out = { m->out } };
     struct claim c = { .trial = &t, .size = &parts };
     add_rule(&c, &r);
     ck_assert(!holds(&c));

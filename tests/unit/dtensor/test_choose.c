@@ -16,8 +16,9 @@ static const mesh_placement PMAX = { .kind = MESH_IS_PARTIAL, .op = MESH_MAX };
 
 static struct op_shapes facts(enum op_id id, int n_in, const mesh_shape *in, const struct op_attr *attr)
 {
-    struct op_shapes s = { .name = op_table[id].name, .n_in = op_table[id].n_in, .n_out = op_table[id].n_out,
-                           .mesh_ndim = 1 };
+    struct op_shapes s = {
+        .name = op_table[id].name, .n_in = op_table[id].n_in, .n_out = op_table[id].n_out, .mesh_ndim = 1
+    };
     s.attr = attr ? *attr : s.attr;
     for (int i = 0; i < n_in; i++) {
         s.has[i] = true;
@@ -32,11 +33,11 @@ static struct op_shapes facts(enum op_id id, int n_in, const mesh_shape *in, con
 static const char *rules_text(enum op_id id, const struct op_shapes *s, char *buf, size_t cap)
 {
     struct rule_list *rules = malloc(sizeof *rules);
-    size_t            at = 0;
+    size_t at = 0;
     rules_derive(&op_table[id], s, 4, rules);
     for (int k = 0; k < rules->n; k++) {
         const struct rule *r = &rules->at[k];
-        char               one[24];
+        char one[24];
         if (r->in[0].kind == MESH_IS_PARTIAL || r->in[1].kind == MESH_IS_PARTIAL) {
             continue;
         }
@@ -51,18 +52,25 @@ static const char *rules_text(enum op_id id, const struct op_shapes *s, char *bu
 }
 
 struct rule_case {
-    enum op_id     id;
-    int            n_in;
-    mesh_shape     in[3];
+    enum op_id id;
+    int n_in;
+    mesh_shape in[3];
     struct op_attr attr;
-    const char    *rules;
+    const char *rules;
 };
 
 START_TEST(rules_read_as_in_the_textbook)
 {
     const struct rule_case cases[] = {
-        { OP_matmul, 2, { MESH_SHAPE(8, 6), MESH_SHAPE(6, 4) }, { .mode = 0 }, "R,R->R S(0),R->S(0) S(1),S(0)->P(sum) R,S(1)->S(1)" },
-        { OP_linear, 3, { MESH_SHAPE(8, 6), MESH_SHAPE(4, 6), MESH_SHAPE(4) }, { .mode = 0 },
+        { OP_matmul,
+          2,
+          { MESH_SHAPE(8, 6), MESH_SHAPE(6, 4) },
+          { .mode = 0 },
+          "R,R->R S(0),R->S(0) S(1),S(0)->P(sum) R,S(1)->S(1)" },
+        { OP_linear,
+          3,
+          { MESH_SHAPE(8, 6), MESH_SHAPE(4, 6), MESH_SHAPE(4) },
+          { .mode = 0 },
           "R,R,R->R S(0),R,R->S(0) S(1),S(1),P(sum)->P(sum) R,S(0),S(0)->S(1)" },
         { OP_add, 2, { MESH_SHAPE(8, 1), MESH_SHAPE(3) }, { .mode = 0 }, "R,R->R S(0),R->S(0) R,S(0)->S(1)" },
         { OP_transpose, 1, { MESH_SHAPE(8, 6) }, { .dim = { 0, 1 } }, "R->R S(0)->S(1) S(1)->S(0)" },
@@ -77,11 +85,15 @@ START_TEST(rules_read_as_in_the_textbook)
     };
     for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
         const struct rule_case *c = &cases[k];
-        char                    buf[800];
-        struct op_shapes        s = { .name = "" };
+        char buf[800];
+        struct op_shapes s = { .name = "" };
         if (c->id == OP_cross_entropy_rows) { /* its target is not floating */
-            s = (struct op_shapes){ .name = "cross_entropy", .n_in = 2, .n_out = 1, .has = { true, true },
-                                    .in = { c->in[0], MESH_SHAPE(8) }, .in_dtype = { MESH_F32, MESH_I64 } };
+            s = (struct op_shapes){ .name = "cross_entropy",
+                                    .n_in = 2,
+                                    .n_out = 1,
+                                    .has = { true, true },
+                                    .in = { c->in[0], MESH_SHAPE(8) },
+                                    .in_dtype = { MESH_F32, MESH_I64 } };
             ck_assert_int_eq(op_table[c->id].shape(&s), 0);
         } else {
             s = facts(c->id, c->n_in, c->in, &c->attr);
@@ -92,14 +104,14 @@ START_TEST(rules_read_as_in_the_textbook)
 END_TEST
 
 struct choice_case {
-    enum op_id      id;
-    int             n_in;
-    mesh_shape      in[3];
-    struct op_attr  attr;
-    int             mesh_ndim, size[2];
+    enum op_id id;
+    int n_in;
+    mesh_shape in[3];
+    struct op_attr attr;
+    int mesh_ndim, size[2];
     mesh_placements now[3];
-    const char     *text; /* chosen inputs and result */
-    bool            is_free;
+    const char *text; /* chosen inputs and result */
+    bool is_free;
 };
 
 #define ON(...) MESH_PLACEMENTS(__VA_ARGS__)
@@ -108,26 +120,96 @@ START_TEST(the_cheapest_right_layout_is_taken)
 {
     const struct choice_case cases[] = {
         /* data parallel x tensor parallel: nothing moves */
-        { OP_linear, 3, { MESH_SHAPE(64, 32), MESH_SHAPE(16, 32), MESH_SHAPE(16) }, { .mode = 0 }, 2, { 2, 2 },
-          { ON(S0, R), ON(R, S0), ON(R, S0) }, "[S(0), R] [R, S(0)] [R, S(0)] -> [S(0), S(1)]", true },
-        { OP_linear, 3, { MESH_SHAPE(64, 32), MESH_SHAPE(16, 32), MESH_SHAPE(16) }, { .mode = 0 }, 2, { 2, 2 },
-          { ON(S0, S1), ON(R, S1), ON(R, R) }, "[S(0), S(1)] [R, S(1)] [R, P(sum)] -> [S(0), P(sum)]", true },
-        { OP_matmul, 2, { MESH_SHAPE(8, 6), MESH_SHAPE(6, 4) }, { .mode = 0 }, 1, { 4 }, { ON(R), ON(R) }, "[R] [R] -> [R]", true },
-        { OP_matmul, 2, { MESH_SHAPE(8, 6), MESH_SHAPE(6, 4) }, { .mode = 0 }, 1, { 4 }, { ON(P), ON(R) }, "[P(sum)] [R] -> [P(sum)]", true },
-        { OP_add, 2, { MESH_SHAPE(8, 6), MESH_SHAPE(8, 6) }, { .mode = 0 }, 1, { 4 }, { ON(P), ON(R) }, "[P(sum)] [P(sum)] -> [P(sum)]", true },
+        { OP_linear,
+          3,
+          { MESH_SHAPE(64, 32), MESH_SHAPE(16, 32), MESH_SHAPE(16) },
+          { .mode = 0 },
+          2,
+          { 2, 2 },
+          { ON(S0, R), ON(R, S0), ON(R, S0) },
+          "[S(0), R] [R, S(0)] [R, S(0)] -> [S(0), S(1)]",
+          true },
+        { OP_linear,
+          3,
+          { MESH_SHAPE(64, 32), MESH_SHAPE(16, 32), MESH_SHAPE(16) },
+          { .mode = 0 },
+          2,
+          { 2, 2 },
+          { ON(S0, S1), ON(R, S1), ON(R, R) },
+          "[S(0), S(1)] [R, S(1)] [R, P(sum)] -> [S(0), P(sum)]",
+          true },
+        { OP_matmul,
+          2,
+          { MESH_SHAPE(8, 6), MESH_SHAPE(6, 4) },
+          { .mode = 0 },
+          1,
+          { 4 },
+          { ON(R), ON(R) },
+          "[R] [R] -> [R]",
+          true },
+        { OP_matmul,
+          2,
+          { MESH_SHAPE(8, 6), MESH_SHAPE(6, 4) },
+          { .mode = 0 },
+          1,
+          { 4 },
+          { ON(P), ON(R) },
+          "[P(sum)] [R] -> [P(sum)]",
+          true },
+        { OP_add,
+          2,
+          { MESH_SHAPE(8, 6), MESH_SHAPE(8, 6) },
+          { .mode = 0 },
+          1,
+          { 4 },
+          { ON(P), ON(R) },
+          "[P(sum)] [P(sum)] -> [P(sum)]",
+          true },
         /* two shards do not become two pending sums, free as that would be now */
-        { OP_add, 2, { MESH_SHAPE(8, 8), MESH_SHAPE(8, 8) }, { .mode = 0 }, 1, { 4 }, { ON(S0), ON(S1) }, "[S(0)] [S(0)] -> [S(0)]", false },
+        { OP_add,
+          2,
+          { MESH_SHAPE(8, 8), MESH_SHAPE(8, 8) },
+          { .mode = 0 },
+          1,
+          { 4 },
+          { ON(S0), ON(S1) },
+          "[S(0)] [S(0)] -> [S(0)]",
+          false },
         { OP_relu, 1, { MESH_SHAPE(8, 8) }, { .mode = 0 }, 1, { 4 }, { ON(PMAX) }, "[P(max)] -> [P(max)]", true },
         { OP_relu, 1, { MESH_SHAPE(1) }, { .mode = 0 }, 1, { 4 }, { ON(P) }, "[R] -> [R]", false },
-        { OP_reshape, 1, { MESH_SHAPE(4, 6) }, { .shape = MESH_SHAPE(2, 2, 6) }, 2, { 2, 2 }, { ON(S0, S0) }, "[S(0), S(0)] -> [S(0), S(1)]", true },
-        { OP_reshape, 1, { MESH_SHAPE(6, 4) }, { .shape = MESH_SHAPE(2, 3, 4) }, 2, { 2, 2 }, { ON(S0, S0) }, "[S(0), S(0)] -> [S(0), S(1)]", true },
-        { OP_reshape, 1, { MESH_SHAPE(8, 3) }, { .shape = MESH_SHAPE(24) }, 1, { 4 }, { ON(S0) }, "[S(0)] -> [S(0)]", true },
+        { OP_reshape,
+          1,
+          { MESH_SHAPE(4, 6) },
+          { .shape = MESH_SHAPE(2, 2, 6) },
+          2,
+          { 2, 2 },
+          { ON(S0, S0) },
+          "[S(0), S(0)] -> [S(0), S(1)]",
+          true },
+        { OP_reshape,
+          1,
+          { MESH_SHAPE(6, 4) },
+          { .shape = MESH_SHAPE(2, 3, 4) },
+          2,
+          { 2, 2 },
+          { ON(S0, S0) },
+          "[S(0), S(0)] -> [S(0), S(1)]",
+          true },
+        { OP_reshape,
+          1,
+          { MESH_SHAPE(8, 3) },
+          { .shape = MESH_SHAPE(24) },
+          1,
+          { 4 },
+          { ON(S0) },
+          "[S(0)] -> [S(0)]",
+          true },
     };
     for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
         const struct choice_case *c = &cases[k];
-        struct op_shapes          s = facts(c->id, c->n_in, c->in, &c->attr);
-        struct op_choice          choice;
-        char                      text[300] = "", one[96];
+        struct op_shapes s = facts(c->id, c->n_in, c->in, &c->attr);
+        struct op_choice choice;
+        char text[300] = "", one[96];
         s.mesh_ndim = c->mesh_ndim;
         ck_assert_int_eq(op_choose(&op_table[c->id], &s, c->mesh_ndim, c->size, c->now, &choice), 0);
         for (int i = 0; i < c->n_in; i++) {
@@ -143,35 +225,78 @@ START_TEST(the_cheapest_right_layout_is_taken)
 END_TEST
 
 struct refusal {
-    enum op_id     id;
-    int            n_in;
-    mesh_shape     in[3];
-    mesh_dtype     dtype[3];
+    enum op_id id;
+    int n_in;
+    mesh_shape in[3];
+    mesh_dtype dtype[3];
     struct op_attr attr;
-    int            status;
-    const char    *says;
+    int status;
+    const char *says;
 };
 
 START_TEST(misfits_are_refused_with_both_shapes)
 {
     const struct refusal cases[] = {
-        { OP_matmul, 2, { MESH_SHAPE(64, 784), MESH_SHAPE(512, 10) }, { 0 }, { .mode = 0 }, MESH_ESHAPE, "matmul: [64,784] x [512,10]: 784 != 512" },
+        { OP_matmul,
+          2,
+          { MESH_SHAPE(64, 784), MESH_SHAPE(512, 10) },
+          { 0 },
+          { .mode = 0 },
+          MESH_ESHAPE,
+          "matmul: [64,784] x [512,10]: 784 != 512" },
         { OP_matmul, 2, { MESH_SCALAR_SHAPE, MESH_SHAPE(3) }, { 0 }, { .mode = 0 }, MESH_ESHAPE, "argument 1 is []" },
         { OP_add, 2, { MESH_SHAPE(4, 3), MESH_SHAPE(4) }, { 0 }, { .mode = 0 }, MESH_ESHAPE, "[4,3]" },
-        { OP_add, 2, { MESH_SHAPE(4), MESH_SHAPE(4) }, { MESH_F32, MESH_F64 }, { .mode = 0 }, MESH_EINVAL, "f32 but argument 2 is f64" },
-        { OP_linear, 3, { MESH_SHAPE(4, 3), MESH_SHAPE(5, 3), MESH_SHAPE(3) }, { 0 }, { .mode = 0 }, MESH_ESHAPE, "bias of [5], not [3]" },
+        { OP_add,
+          2,
+          { MESH_SHAPE(4), MESH_SHAPE(4) },
+          { MESH_F32, MESH_F64 },
+          { .mode = 0 },
+          MESH_EINVAL,
+          "f32 but argument 2 is f64" },
+        { OP_linear,
+          3,
+          { MESH_SHAPE(4, 3), MESH_SHAPE(5, 3), MESH_SHAPE(3) },
+          { 0 },
+          { .mode = 0 },
+          MESH_ESHAPE,
+          "bias of [5], not [3]" },
         { OP_linear, 2, { MESH_SHAPE(4, 3), MESH_SHAPE(3, 5) }, { 0 }, { .mode = 0 }, MESH_ESHAPE, "(3 and 5)" },
-        { OP_reshape, 1, { MESH_SHAPE(4, 3) }, { 0 }, { .shape = MESH_SHAPE(5) }, MESH_ESHAPE, "[4,3] has 12 elements, [5] has 5" },
+        { OP_reshape,
+          1,
+          { MESH_SHAPE(4, 3) },
+          { 0 },
+          { .shape = MESH_SHAPE(5) },
+          MESH_ESHAPE,
+          "[4,3] has 12 elements, [5] has 5" },
         { OP_softmax, 1, { MESH_SHAPE(4) }, { MESH_I64 }, { .mode = 0 }, MESH_EUNSUPPORTED, "i64" },
         { OP_transpose, 1, { MESH_SHAPE(4) }, { 0 }, { .dim = { 0, 1 } }, MESH_EINVAL, "transpose" },
-        { OP_expand, 1, { MESH_SHAPE(4) }, { 0 }, { .shape = MESH_SHAPE(3) }, MESH_ESHAPE, "[4] does not broadcast to [3]" },
-        { OP_cross_entropy_rows, 2, { MESH_SHAPE(4, 3), MESH_SHAPE(3) }, { 0, MESH_I64 }, { .mode = 0 }, MESH_ESHAPE, "logits [4,3] and target [3]" },
-        { OP_cross_entropy_rows, 2, { MESH_SHAPE(4, 3), MESH_SHAPE(4) }, { 0 }, { .mode = 0 }, MESH_EINVAL, "class numbers" },
+        { OP_expand,
+          1,
+          { MESH_SHAPE(4) },
+          { 0 },
+          { .shape = MESH_SHAPE(3) },
+          MESH_ESHAPE,
+          "[4] does not broadcast to [3]" },
+        { OP_cross_entropy_rows,
+          2,
+          { MESH_SHAPE(4, 3), MESH_SHAPE(3) },
+          { 0, MESH_I64 },
+          { .mode = 0 },
+          MESH_ESHAPE,
+          "logits [4,3] and target [3]" },
+        { OP_cross_entropy_rows,
+          2,
+          { MESH_SHAPE(4, 3), MESH_SHAPE(4) },
+          { 0 },
+          { .mode = 0 },
+          MESH_EINVAL,
+          "class numbers" },
     };
     for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
         const struct refusal *c = &cases[k];
-        struct op_shapes      s = { .name = op_table[c->id].name, .n_in = op_table[c->id].n_in,
-                                    .n_out = op_table[c->id].n_out, .attr = c->attr };
+        struct op_shapes s = {
+            .name = op_table[c->id].name, .n_in = op_table[c->id].n_in, .n_out = op_table[c->id].n_out, .attr = c->attr
+        };
         for (int i = 0; i < c->n_in; i++) {
             s.has[i] = true;
             s.in[i] = c->in[i];

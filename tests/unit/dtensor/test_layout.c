@@ -12,9 +12,9 @@
 /* One row of the case list: a 1-dim split of `extent` by every mesh dim in turn. */
 struct layout_case {
     const char *id;
-    int         mesh_ndim, mesh[3];
-    int64_t     extent;
-    int64_t     sizes[MAX_RANKS], offsets[MAX_RANKS];
+    int mesh_ndim, mesh[3];
+    int64_t extent;
+    int64_t sizes[MAX_RANKS], offsets[MAX_RANKS];
 };
 
 static const struct layout_case cases[] = {
@@ -43,19 +43,19 @@ static void coordinate_of(const int *size, int ndim, int rank, int *ret)
 START_TEST(parts_are_those_of_the_case_list)
 {
     const struct layout_case *c = &cases[_i];
-    mesh_placements           p = { .n = c->mesh_ndim };
-    int                       n_ranks = 1;
+    mesh_placements p = { .n = c->mesh_ndim };
+    int n_ranks = 1;
     for (int i = 0; i < c->mesh_ndim; i++) {
         p.at[i] = mesh_shard(1);
         n_ranks *= c->mesh[i];
     }
     for (int r = 0; r < n_ranks; r++) {
-        int        at[3];
+        int at[3];
         struct box b;
         coordinate_of(c->mesh, c->mesh_ndim, r, at);
         layout_box(MESH_SHAPE(3, c->extent), c->mesh, at, &p, &b);
-        ck_assert_msg(b.extent[1] == c->sizes[r] && b.offset[1] == c->offsets[r], "%s: rank %d holds %lld at %lld", c->id, r,
-                      (long long)b.extent[1], (long long)b.offset[1]);
+        ck_assert_msg(b.extent[1] == c->sizes[r] && b.offset[1] == c->offsets[r], "%s: rank %d holds %lld at %lld",
+                      c->id, r, (long long)b.extent[1], (long long)b.offset[1]);
         ck_assert_int_eq(b.extent[0], 3);
         ck_assert_int_eq(b.offset[0], 0);
         ck_assert_int_eq(layout_local_shape(MESH_SHAPE(3, c->extent), c->mesh, at, &p).dim[1], c->sizes[r]);
@@ -65,7 +65,7 @@ END_TEST
 
 START_TEST(big30_inner_parts_after_outer_ones)
 {
-    const int       mesh[2] = { 8, 30 }; /* the outer split first */
+    const int mesh[2] = { 8, 30 }; /* the outer split first */
     mesh_placements p = MESH_PLACEMENTS(mesh_shard(0), mesh_shard(0));
     for (int j = 0; j < 8; j++) {
         for (int i = 0; i < 30; i++) {
@@ -103,18 +103,19 @@ START_TEST(negative_shard_dims_count_from_the_end)
 END_TEST
 
 struct bad {
-    mesh_shape      shape;
-    mesh_dtype      dtype;
-    int             mesh_ndim;
+    mesh_shape shape;
+    mesh_dtype dtype;
+    int mesh_ndim;
     mesh_placements p;
-    int             status;
-    const char     *says;
+    int status;
+    const char *says;
 };
 
 START_TEST(bad_placements_are_refused_with_the_numbers)
 {
     const struct bad bad[] = {
-        { MESH_SHAPE(2, 2), MESH_F32, 1, MESH_PLACEMENTS(mesh_shard(2)), MESH_EINVAL, "S(2) on mesh dim 0, but the tensor has 2" },
+        { MESH_SHAPE(2, 2), MESH_F32, 1, MESH_PLACEMENTS(mesh_shard(2)), MESH_EINVAL,
+          "S(2) on mesh dim 0, but the tensor has 2" },
         { MESH_SHAPE(2, 2), MESH_F32, 1, MESH_PLACEMENTS(mesh_shard(-3)), MESH_EINVAL, "S(-3)" },
         { MESH_SCALAR_SHAPE, MESH_F32, 1, MESH_PLACEMENTS(mesh_shard(0)), MESH_EINVAL, "scalar" },
         { MESH_SHAPE(2), MESH_F32, 2, MESH_PLACEMENTS(mesh_shard(0)), MESH_EINVAL, "1 placement for a mesh of 2 dims" },
@@ -122,13 +123,15 @@ START_TEST(bad_placements_are_refused_with_the_numbers)
         { MESH_SHAPE(2), MESH_F32, 1, MESH_PLACEMENTS(mesh_partial(MESH_BXOR)), MESH_EPLACEMENT, "no meaning for f32" },
         { MESH_SHAPE(2), MESH_F32, 1, MESH_PLACEMENTS({ .kind = MESH_IS_PARTIAL }), MESH_EINVAL, "unknown reduction" },
         { MESH_SHAPE(2), MESH_F32, 1, MESH_PLACEMENTS({ .kind = 0 }), MESH_EINVAL, "unknown kind" },
-        { MESH_SHAPE(2), MESH_F32, 2, MESH_PLACEMENTS(mesh_partial(MESH_SUM), mesh_partial(MESH_MAX)), MESH_EPLACEMENT, "mixes" },
+        { MESH_SHAPE(2), MESH_F32, 2, MESH_PLACEMENTS(mesh_partial(MESH_SUM), mesh_partial(MESH_MAX)), MESH_EPLACEMENT,
+          "mixes" },
     };
     for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
         mesh_placements p = bad[i].p;
-        int             r = placements_check("create", bad[i].shape, bad[i].dtype, bad[i].mesh_ndim, &p);
+        int r = placements_check("create", bad[i].shape, bad[i].dtype, bad[i].mesh_ndim, &p);
         ck_assert_msg(r == bad[i].status, "%zu: status %d", i, r);
-        ck_assert_msg(strstr(mesh_last_error()->message, bad[i].says) != NULL, "%zu: %s", i, mesh_last_error()->message);
+        ck_assert_msg(strstr(mesh_last_error()->message, bad[i].says) != NULL, "%zu: %s", i,
+                      mesh_last_error()->message);
     }
 }
 END_TEST
@@ -144,8 +147,9 @@ END_TEST
 
 START_TEST(placements_print_as_people_write_them)
 {
-    char            buf[64];
-    mesh_placements p = MESH_PLACEMENTS(mesh_shard(0), mesh_replicate(), mesh_partial(MESH_SUM), mesh_partial(MESH_MAX));
+    char buf[64];
+    mesh_placements p =
+        MESH_PLACEMENTS(mesh_shard(0), mesh_replicate(), mesh_partial(MESH_SUM), mesh_partial(MESH_MAX));
     ck_assert_str_eq(mesh_placements_text(p, buf, sizeof buf), "[S(0), R, P(sum), P(max)]");
     ck_assert_str_eq(mesh_placements_text(p, buf, 6), "[S(0)");
 }

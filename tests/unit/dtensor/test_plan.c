@@ -45,10 +45,11 @@ static const struct world worlds[] = {
     { 2, { 2, 3 }, 6 }, { 2, { 1, 4 }, 6 }, { 3, { 2, 2, 2 }, 4 }, { 3, { 2, 1, 3 }, 4 },
 };
 
-static void replay(const struct world *w, const mesh_placements *from, const mesh_placements *to, const struct move_list *moves)
+static void replay(const struct world *w, const mesh_placements *from, const mesh_placements *to,
+                   const struct move_list *moves)
 {
     mesh_placements now = *from;
-    double          bytes = 0;
+    double bytes = 0;
     for (int k = 0; k < moves->n; k++) {
         const struct move *m = &moves->at[k];
         ck_assert(redistribute_move_is_legal(w->ndim, w->size, &now, m->mesh_dim, m->to));
@@ -62,12 +63,13 @@ static void replay(const struct world *w, const mesh_placements *from, const mes
 START_TEST(every_pair_has_a_legal_plan)
 {
     static mesh_placements lists[MAX_LISTS];
-    const struct world    *w = &worlds[_i];
-    int                    n = all_lists(w->ndim, w->n_kinds, lists);
+    const struct world *w = &worlds[_i];
+    int n = all_lists(w->ndim, w->n_kinds, lists);
     for (int a = 0; a < n; a++) {
         for (int b = 0; b < n; b++) {
             struct move_list moves;
-            ck_assert_int_eq(redistribute_plan(MESH_SHAPE(5, 3), MESH_F32, w->ndim, w->size, &lists[a], &lists[b], &moves), 0);
+            ck_assert_int_eq(
+                redistribute_plan(MESH_SHAPE(5, 3), MESH_F32, w->ndim, w->size, &lists[a], &lists[b], &moves), 0);
             replay(w, &lists[a], &lists[b], &moves);
             ck_assert(a != b || moves.n == 0);
         }
@@ -89,7 +91,7 @@ static const mesh_placement P = { .kind = MESH_IS_PARTIAL, .op = MESH_SUM };
 
 START_TEST(one_move_costs_what_the_table_says)
 {
-    const int  four[] = { 4 };
+    const int four[] = { 4 };
     mesh_shape s = MESH_SHAPE(16, 8); /* 512 bytes */
     ck_assert_int_eq(plan(s, 1, four, MESH_PLACEMENTS(S0), MESH_PLACEMENTS(R)).at[0].bytes, 384);
     ck_assert_int_eq(plan(s, 1, four, MESH_PLACEMENTS(P), MESH_PLACEMENTS(R)).at[0].bytes, 768);
@@ -106,7 +108,9 @@ START_TEST(a_mesh_dim_of_one_rank_moves_nothing)
     const int size[] = { 4, 1 };
     for (size_t a = 0; a < ARRAY_SIZE(kinds); a++) {
         for (size_t b = 0; b < ARRAY_SIZE(kinds); b++) {
-            ck_assert(plan(MESH_SHAPE(8, 8), 2, size, MESH_PLACEMENTS(S0, kinds[a]), MESH_PLACEMENTS(S0, kinds[b])).cost <= 0);
+            ck_assert(
+                plan(MESH_SHAPE(8, 8), 2, size, MESH_PLACEMENTS(S0, kinds[a]), MESH_PLACEMENTS(S0, kinds[b])).cost <=
+                0);
         }
     }
 }
@@ -114,7 +118,7 @@ END_TEST
 
 START_TEST(a_shard_changes_its_dim_without_gathering)
 {
-    const int        size[] = { 2, 2 };
+    const int size[] = { 2, 2 };
     struct move_list m = plan(MESH_SHAPE(64, 64), 2, size, MESH_PLACEMENTS(S1, S1), MESH_PLACEMENTS(S1, S0));
     ck_assert_int_eq(m.n, 1);
     ck_assert(m.at[0].mesh_dim == 1 && m.at[0].to.kind == MESH_IS_SHARD);
@@ -123,7 +127,7 @@ END_TEST
 
 START_TEST(the_inner_split_gives_way_to_the_outer_one)
 {
-    const int        size[] = { 2, 2 };
+    const int size[] = { 2, 2 };
     struct move_list m = plan(MESH_SHAPE(8, 8), 2, size, MESH_PLACEMENTS(S0, S0), MESH_PLACEMENTS(R, S0));
     ck_assert_int_ge(m.n, 2);
     ck_assert_int_eq(m.at[0].mesh_dim, 1);
@@ -132,16 +136,16 @@ END_TEST
 
 START_TEST(large_tensors_avoid_the_full_gather_that_small_ones_take)
 {
-    const int        size[] = { 2, 2 };
+    const int size[] = { 2, 2 };
     struct move_list large = plan(MESH_SHAPE(4096, 4096), 2, size, MESH_PLACEMENTS(S0, S0), MESH_PLACEMENTS(R, S0));
-    double           gather_all = 4096.0 * 4096 * 4 / 4 + 4096.0 * 4096 * 4 / 2;
+    double gather_all = 4096.0 * 4096 * 4 / 4 + 4096.0 * 4096 * 4 / 2;
     ck_assert(large.cost < gather_all);
 }
 END_TEST
 
 START_TEST(what_does_not_change_is_not_touched)
 {
-    const int        size[] = { 4, 4 };
+    const int size[] = { 4, 4 };
     struct move_list m = plan(MESH_SHAPE(64, 64), 2, size, MESH_PLACEMENTS(R, P), MESH_PLACEMENTS(R, R));
     ck_assert_int_eq(m.n, 1);
     ck_assert_int_eq(m.at[0].mesh_dim, 1);
@@ -150,10 +154,10 @@ END_TEST
 
 START_TEST(a_plan_reads_as_a_sentence)
 {
-    const int             four[] = { 4 };
-    struct move_list      m = plan(MESH_SHAPE(16, 8), 1, four, MESH_PLACEMENTS(S0), MESH_PLACEMENTS(R));
-    mesh_device_mesh      mesh = { .ndim = 1, .size = { 4 }, .has_names = true, .name = { "dp" } };
-    char                  buf[128];
+    const int four[] = { 4 };
+    struct move_list m = plan(MESH_SHAPE(16, 8), 1, four, MESH_PLACEMENTS(S0), MESH_PLACEMENTS(R));
+    mesh_device_mesh mesh = { .ndim = 1, .size = { 4 }, .has_names = true, .name = { "dp" } };
+    char buf[128];
     ck_assert_str_eq(redistribute_text(&m, &mesh, buf, sizeof buf), "S(0)->R on dp (all_gather, 384 bytes)");
 }
 END_TEST

@@ -1,0 +1,217 @@
+/* tests/truth/test_redistribute.c - every layout to every layout, on every small mesh, against the logical value.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/util.h"
+#include "dtensor/redistribute.h"
+#include "harness/check_main.h"
+#include "harness/ranks.h"
+#include "tensor/shape.h"
+#include "truth/parts.h"
+
+#define TOLERANCE 1e-12 /* f64: a few additions */
+
+struct job {
+    mesh_shape mesh;
+    mesh_shape shapes[6];
+    int n_shapes;
+    mesh_dtype dtype;
+    int stride; /* tries every stride-th pair */
+};
+
+/* Even, uneven, empty and nested shards, and nothing at all. */
+#define SHAPES                                                                                                         \
+    {                                                                                                                  \
+        { 2, { 16, 24 } }, { 2, { 5, 3 } }, { 2, { 0, 3 } }, { 1, { 2 } }, { 1, { 7 } },                               \
+        {                                                                                                              \
+            0                                                                                                          \
+        }                                                                                                              \
+    }
+
+static const struct job jobs[] = {
+    { { 1, { 2 } }, SHAPES, 6, MESH_F64, 1 },       { { 1, { 3 } }, SHAPES, 6, MESH_F64, 1 },
+    { { 1, { 4 } }, SHAPES, 6, MESH_F64, 1 },       { { 1, { 4 } }, SHAPES, 6, MESH_I64, 1 },
+    { { 2, { 2, 2 } }, SHAPES, 6, MESH_F64, 1 },    { { 2, { 2, 3 } }, SHAPES, 6, MESH_F64, 1 },
+    { { 2, { 2, 3 } }, SHAPES, 6, MESH_I32, 1 },    { { 2, { 4, 2 } }, SHAPES, 6, MESH_F64, 1 },
+    { { 2, { 1, 4 } }, SHAPES, 6, MESH_F64, 3 },    { { 3, { 2, 2, 2 } }, SHAPES, 6, MESH_F64, 7 },
+    { { 3, { 2, 1, 3 } }, SHAPES, 6, MESH_F64, 7 },
+};
+
+static struct cut cut_on(const mesh_device_mesh *m, const mesh_placements *p)
+{
+    struct cut c = { .ndim = m->ndim, .p = *p };
+    memcpy(c.size, m->size, sizeof c.size);
+    return c;
+}
+
+static mesh_dtensor *from_parts(const struct mesh_tensor *whole, mesh_device_mesh *m, const mesh_placements *p)
+{
+    struct cut c = cut_on(m, p);
+    return dtensor_new(m, whole->shape, whole->dtype, p, cut_part(whole, &c, mesh_rank(), SPLIT_UNEVEN));
+}
+
+static bool tensors_are_near(const struct mesh_tensor *a, const struct mesh_tensor *b)
+{
+    bool is_near = shape_equal(a->shape, b->shape);
+    for (int64_t i = 0; is_near && i < a->n; i++) {
+        is_near = numbers_are_near(tensor_number(a, i), tensor_number(b, i), TOLERANCE);
+    }
+    return is_near;
+}
+
+static bool is_pending(const mesh_placements *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (p->at[i].kind == MESH_IS_PARTIAL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Without pending reductions this rank's part is a slice of the value; else the whole must come out again. */
+static int check_result(const struct mesh_tensor *whole, mesh_dtensor *y, const char *what)
+{
+    struct cut c = cut_on(y->mesh, &y->placements);
+    bool pending = is_pending(&y->placements);
+    struct mesh_tensor *got = pending ? dtensor_full(y) : tensor_ref(y->local);
+    struct mesh_tensor *want =
+        pending ? tensor_ref((struct mesh_tensor *)whole) : cut_part(whole, &c, mesh_rank(), SPLIT_UNEVEN);
+    bool is_right = got && tensors_are_near(got, want) &&
+                    shape_equal(y->local->shape, layout_local_shape(whole->shape, c.size, y->mesh->coordinate, &c.p));
+    tensor_unref(got);
+    tensor_unref(want);
+    return is_right ? 0 : ranks_complain(__FILE__, __LINE__, "%s: wrong; %s", what, mesh_last_error()->message);
+}
+
+static int try_pair(const struct mesh_tensor *whole, mesh_device_mesh *m, const mesh_placements *from,
+                    const mesh_placements *to)
+{
+    char what[300], a[96], b[96], shape[SHAPE_TEXT_BYTES], mesh[MESH_TEXT_BYTES];
+    mesh_dtensor *x = from_parts(whole, m, from);
+    mesh_dtensor *y = x ? dtensor_redistribute(x, to) : NULL;
+    snprintf(what, sizeof what, "%s on %s: %s -> %s", shape_text(whole->shape, shape, sizeof shape),
+             mesh_text(m, mesh, sizeof mesh), mesh_placements_text(*from, a, sizeof a),
+             mesh_placements_text(*to, b, sizeof b));
+    if (!y) {
+        return ranks_complain(__FILE__, __LINE__, "%s: %s", what, mesh_last_error()->message);
+    }
+    return check_result(whole, y, what);
+}
+
+static int try_shape(const struct job *j, mesh_device_mesh *m, mesh_shape shape)
+{
+    mesh_placements *lists = malloc(LAYOUTS_MAX * sizeof *lists);
+    struct mesh_tensor *whole = sample_tensor(shape, j->dtype, 3);
+    mesh_scope *scope = mesh_scope_begin();
+    int n = all_layouts(shape, j->dtype, m->ndim, lists), r = 0;
+    for (int k = 0; r == 0 && k < n * n; k += j->stride) {
+        r = mesh_scope_next(scope) ? try_pair(whole, m, &lists[k / n], &lists[k % n]) : -1;
+    }
+    int end = mesh_scope_end(scope);
+    tensor_unref(whole);
+    free(lists);
+    return r < 0 ? r : end;
+}
+
+static int try_job(void *arg)
+{
+    const struct job *j = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", j->mesh, NULL);
+    REQUIRE(m != NULL);
+    for (int k = 0; k < j->n_shapes; k++) {
+        REQUIRE_OK(try_shape(j, m, j->shapes[k]));
+    }
+    return 0;
+}
+
+START_TEST(every_layout_becomes_every_other)
+{
+    struct job j = jobs[_i];
+    int n = 1;
+    for (int i = 0; i < j.mesh.ndim; i++) {
+        n *= (int)j.mesh.dim[i];
+    }
+    ranks_run(n, try_job, &j);
+}
+END_TEST
+
+/* --- what it costs -------------------------------------------------------------------------------------------------- */
+
+struct price {
+    mesh_shape mesh, shape;
+    mesh_placements from, to;
+    mesh_comm_kind kind; /* 0: nothing is sent */
+    int64_t bytes;       /* f64, all ranks together; -1: not stated */
+};
+
+#define R_                                                                                                             \
+    {                                                                                                                  \
+        .kind = MESH_IS_REPLICATE                                                                                      \
+    }
+#define S_(d)                                                                                                          \
+    {                                                                                                                  \
+        .kind = MESH_IS_SHARD, .dim = (d)                                                                              \
+    }
+#define P_                                                                                                             \
+    {                                                                                                                  \
+        .kind = MESH_IS_PARTIAL, .op = MESH_SUM                                                                        \
+    }
+
+static const struct price prices[] = {
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { S_(0) } }, { 1, { R_ } }, MESH_COMM_ALL_GATHER, 3 * 1024 },
+    { { 1, { 4 } }, { 2, { 5, 3 } }, { 1, { S_(0) } }, { 1, { R_ } }, MESH_COMM_ALL_GATHER, 3 * 120 }, /* no padding */
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { S_(0) } }, { 1, { S_(1) } }, MESH_COMM_ALL_TO_ALL, 768 },
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { P_ } }, { 1, { S_(1) } }, MESH_COMM_REDUCE_SCATTER, -1 },
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { P_ } }, { 1, { R_ } }, MESH_COMM_ALL_REDUCE, -1 },
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { R_ } }, { 1, { S_(0) } }, 0, 0 },
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { S_(1) } }, { 1, { P_ } }, 0, 0 },
+    { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { R_ } }, { 1, { P_ } }, 0, 0 },
+    { { 1, { 4 } }, { 2, { 0, 8 } }, { 1, { S_(0) } }, { 1, { R_ } }, 0, 0 },
+    { { 2, { 4, 1 } }, { 2, { 16, 8 } }, { 2, { S_(0), S_(1) } }, { 2, { S_(0), R_ } }, 0, 0 },
+    { { 2, { 4, 1 } }, { 2, { 16, 8 } }, { 2, { S_(0), P_ } }, { 2, { S_(0), S_(0) } }, 0, 0 },
+    { { 2, { 2, 2 } }, { 2, { 16, 8 } }, { 2, { S_(0), S_(1) } }, { 2, { S_(0), R_ } }, MESH_COMM_ALL_GATHER, 1024 },
+};
+
+static int pay(void *arg)
+{
+    const struct price *p = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", p->mesh, NULL);
+    struct mesh_tensor *whole = sample_tensor(p->shape, MESH_F64, 1);
+    REQUIRE(m != NULL);
+    mesh_dtensor *x = from_parts(whole, m, &p->from);
+    mesh_comm_reset();
+    mesh_dtensor *y = dtensor_redistribute(x, &p->to);
+    int64_t bytes = 0;
+    for (int kind = MESH_COMM_ALL_REDUCE; kind <= MESH_COMM_BARRIER; kind++) {
+        uint64_t count = mesh_comm_count((mesh_comm_kind)kind);
+        REQUIRE(count == (p->kind != 0 && kind == (int)p->kind));
+        bytes += (int64_t)mesh_comm_bytes((mesh_comm_kind)kind);
+    }
+    REQUIRE_OK(check_result(whole, y, "priced"));
+    REQUIRE_OK(mesh_all_reduce(&bytes, 1, MESH_I64, MESH_SUM, mesh_world()));
+    REQUIRE(p->bytes < 0 || bytes == p->bytes);
+    tensor_unref(whole);
+    return 0;
+}
+
+START_TEST(a_redistribution_sends_what_the_table_says_and_no_more)
+{
+    struct price p = prices[_i];
+    ranks_run(4, pay, &p);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("redistribute");
+    TCase *t = tcase_create("redistribute");
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, every_layout_becomes_every_other, 0, (int)ARRAY_SIZE(jobs));
+    tcase_add_loop_test(t, a_redistribution_sends_what_the_table_says_and_no_more, 0, (int)ARRAY_SIZE(prices));
+    suite_add_tcase(s, t);
+    return s;
+}
