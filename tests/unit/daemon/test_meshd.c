@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -325,6 +326,73 @@ START_TEST(junk_is_closed_and_disturbs_nobody)
 }
 END_TEST
 
+START_TEST(half_open_connections_disturb_nobody)
+{
+    enum { N_SILENT = 300 };
+    int fd[N_SILENT];
+    for (int i = 0; i < N_SILENT; i++) {
+        fd[i] = peer_connect(server.socket);
+        ck_assert_int_eq(send(fd[i], "x", (size_t)(i % 2), MSG_NOSIGNAL), i % 2);
+    }
+    struct peer p[2];
+    form(p, 2, "train");
+    ck_assert_int_eq(peer_store_set(&p[0], "k", "v"), 0);
+    close_all(p, 2);
+    for (int i = 0; i < N_SILENT; i++) {
+        close(fd[i]);
+    }
+}
+END_TEST
+
+/* As another user, who may reach the socket but not the job. */
+static int look_as_nobody(void)
+{
+    if (setgid(65534) != 0 || setuid(65534) != 0) {
+        return 1;
+    }
+    struct peer p = peer_open(&server);
+    Mesh__V1__StoreGet body = MESH__V1__STORE_GET__INIT;
+    body.job = "train";
+    body.key = (ProtobufCBinaryData){ 1, (uint8_t *)"k" };
+    Request m = MESH__V1__CLIENT_MESSAGE__INIT;
+    m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_STORE_GET;
+    m.store_get = &body;
+    int status = peer_status(&p, &m);
+    peer_send_join(&p, "train", 0, 2, 1000);
+    Answer *a = peer_read(&p);
+    bool is_refused = status == MESH_EAUTH && a->status == MESH_EAUTH;
+    codec_free_daemon(a);
+    Mesh__V1__GetStatus look = MESH__V1__GET_STATUS__INIT;
+    m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_GET_STATUS;
+    m.get_status = &look;
+    a = peer_call(&p, &m);
+    bool sees_nothing = a->status_reply->n_jobs == 0;
+    codec_free_daemon(a);
+    peer_close(&p);
+    return is_refused && sees_nothing ? 0 : 2;
+}
+
+START_TEST(another_users_job_is_out_of_reach)
+{
+    if (geteuid() != 0) {
+        return; /* only root can try */
+    }
+    struct peer p[2];
+    form(p, 2, "train");
+    ck_assert_int_eq(peer_store_set(&p[0], "k", "v"), 0);
+    ck_assert_int_eq(chmod(server.folder, 0711), 0);
+    ck_assert_int_eq(chmod(server.socket, 0666), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(look_as_nobody());
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+    close_all(p, 2);
+}
+END_TEST
+
 START_TEST(many_joiners_at_once_form)
 {
     enum { N = 128 };
@@ -393,6 +461,8 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_protocol_version_is_checked);
     tcase_add_test(tc, a_request_before_hello_is_refused);
     tcase_add_test(tc, junk_is_closed_and_disturbs_nobody);
+    tcase_add_test(tc, half_open_connections_disturb_nobody);
+    tcase_add_test(tc, another_users_job_is_out_of_reach);
     tcase_add_test(tc, many_joiners_at_once_form);
     tcase_add_test(tc, sigterm_answers_waiters_and_tells_all);
     tcase_add_test(tc, the_end_of_life_fd_ends_the_daemon);
