@@ -24,16 +24,19 @@ static enum peer_state state_of(const mesh_group *g, int peer)
     return atomic_load_explicit(&g->session->news[g->world_ranks[peer]].state, memory_order_acquire);
 }
 
-/* News that ends calls at once: an abort, a report about the group, a death. */
+/* News that ends calls at once: an abort, a report about the group, a death: of the member that died first, for the others may
+ * have ended because of it. */
 static int check_news(const mesh_group *g)
 {
     int r = session_check(g->session, g->id, NULL, 0);
+    int first = atomic_load_explicit(&g->session->first_dead, memory_order_acquire) - 1;
+    int dead = -1;
     for (int i = 0; r == 0 && i < g->size; i++) {
-        if (i != g->rank && state_of(g, i) == PEER_DEAD) {
-            r = err_set_about(MESH_EPEER, g->world_ranks[i], "%s", g->session->news[g->world_ranks[i]].sentence);
+        if (i != g->rank && state_of(g, i) == PEER_DEAD && (dead < 0 || g->world_ranks[i] == first)) {
+            dead = g->world_ranks[i];
         }
     }
-    return r;
+    return dead < 0 ? r : err_set_about(MESH_EPEER, dead, "%s", g->session->news[dead].sentence);
 }
 
 static void poison(mesh_group *g, const mesh_error *why)

@@ -64,9 +64,9 @@ struct store_swap {
 struct control_ops {
     int (*join)(struct control *c, const struct join_request *request, struct join_reply *ret_reply);
     int (*leave)(struct control *c, int64_t timeout_ms);
-    void (*report)(struct control *c, const struct report *r); /* never blocks */
+    void (*report)(struct control *c, const struct report *r); /* waits for nobody's answer */
     void (*record_group)(struct control *c, uint64_t group, const char *name, const int *ranks,
-                         int n); /* never blocks */
+                         int n); /* waits for nobody's answer */
     int (*agree)(struct control *c, const char *key, const int *ranks, int n, const char *descriptor,
                  int64_t timeout_ms);
     int (*barrier)(struct control *c, const char *name, const int *ranks, int n, int64_t timeout_ms);

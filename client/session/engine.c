@@ -31,6 +31,7 @@
 #define CONNECT_LIMIT_MS 5000
 #define ANSWER_LIMIT_MS  30000 /* for an answer that meshd need not wait for; and on top of what it may wait */
 #define CLOSE_LIMIT_MS   10000
+#define HAND_LIMIT_MS    1000 /* for the loop to hand a message without answer to the system */
 
 enum state { CONNECTING, OPEN, LOST };
 
@@ -61,6 +62,7 @@ struct engine {
     bool is_released; /* neither dial nor conn is left */
     uint64_t last_number;
     struct call *calls;
+    uint64_t n_posted, n_handed; /* messages given to the loop; of those, handed on to the system */
 };
 
 struct outgoing {
@@ -348,6 +350,10 @@ static void send_posted(void *arg)
         lose_connection(e, err_last()->status, err_last()->message);
         conn_close(e->conn);
     }
+    pthread_mutex_lock(&e->lock);
+    e->n_handed++;
+    pthread_cond_broadcast(&e->changed);
+    pthread_mutex_unlock(&e->lock);
     mem_free(o);
 }
 
@@ -365,11 +371,26 @@ static int post_message(struct engine *e, const Mesh__V1__ClientMessage *m)
     o->engine = e;
     o->len = len;
     mesh__v1__client_message__pack(m, o->payload);
+    pthread_mutex_lock(&e->lock); /* so that messages are counted in the order in which they are sent */
     int r = loop_post(e->loop, send_posted, o);
+    e->n_posted += r == 0;
+    pthread_mutex_unlock(&e->lock);
     if (r < 0) {
         mem_free(o);
     }
     return r;
+}
+
+/* A process that has reported may end at once: the report must have left it by then. */
+static void wait_until_handed(struct engine *e)
+{
+    int64_t deadline_ms = deadline_in(HAND_LIMIT_MS);
+    pthread_mutex_lock(&e->lock);
+    uint64_t n = e->n_posted;
+    while (e->n_handed < n && condition_wait(&e->changed, &e->lock, deadline_ms)) {
+        continue;
+    }
+    pthread_mutex_unlock(&e->lock);
 }
 
 void engine_send(struct engine *e, Mesh__V1__ClientMessage *message)
@@ -377,6 +398,8 @@ void engine_send(struct engine *e, Mesh__V1__ClientMessage *message)
     message->request = 0;
     if (post_message(e, message) < 0) {
         log_warn("session", "meshd was not told: %s; the other ranks may learn of it late", err_last()->message);
+    } else if (!loop_is_current(e->loop)) {
+        wait_until_handed(e);
     }
 }
 

@@ -26,7 +26,8 @@ void engine_free(struct engine *e); /* sends what is on its way first; NULL is f
 /* Waits for the answer, which the caller frees with codec_free_daemon(): its status may be that of a refusal.  Else
  * MESH_EDAEMON (the connection is lost), MESH_EABORTED, MESH_ETIMEDOUT (no answer), MESH_ENOMEM, MESH_ETOOLARGE. */
 int engine_call(struct engine *e, const struct engine_request *request, Mesh__V1__DaemonMessage **ret_answer);
-/* Wants no answer and never blocks; what goes wrong is logged. */
+/* Wants no answer; returns when the message was handed to the system (on the loop's thread: at once), so that a process which
+ * ends now has sent it.  What goes wrong is logged. */
 void engine_send(struct engine *e, Mesh__V1__ClientMessage *message);
 
 const char *engine_address(const struct engine *e);

@@ -125,6 +125,9 @@ void session_peer_news(struct mesh_session *s, int rank, enum peer_state state, 
                 describe_peer(s, rank, state, news->sentence, sizeof news->sentence);
             }
             atomic_store_explicit(&news->state, state, memory_order_release);
+            if (state == PEER_DEAD && atomic_load_explicit(&s->first_dead, memory_order_relaxed) == 0) {
+                atomic_store_explicit(&s->first_dead, rank + 1, memory_order_release);
+            }
             wake(s);
         }
     }
@@ -231,6 +234,17 @@ static int check_members(struct mesh_session *s, const int *world_ranks, int n, 
     return 0;
 }
 
+static int check_first_dead(struct mesh_session *s, const int *world_ranks, int n)
+{
+    int first = atomic_load_explicit(&s->first_dead, memory_order_acquire) - 1;
+    for (int i = 0; i < n && first >= 0; i++) {
+        if (world_ranks[i] == first) {
+            return err_set_about(MESH_EPEER, first, "%s", s->news[first].sentence);
+        }
+    }
+    return 0;
+}
+
 int session_check(struct mesh_session *s, uint64_t group, const int *world_ranks, int n)
 {
     if (atomic_load_explicit(&s->is_aborted, memory_order_acquire)) {
@@ -238,7 +252,10 @@ int session_check(struct mesh_session *s, uint64_t group, const int *world_ranks
     }
     int r = check_group(s, group);
     if (r == 0) {
-        r = check_members(s, world_ranks, n, PEER_DEAD); /* who died is the cause, who left may be a consequence */
+        r = check_first_dead(s, world_ranks, n); /* the cause; others that died may be a consequence */
+    }
+    if (r == 0) {
+        r = check_members(s, world_ranks, n, PEER_DEAD); /* who left may be a consequence, too */
     }
     return r == 0 ? check_members(s, world_ranks, n, PEER_LEFT) : r;
 }

@@ -47,6 +47,7 @@ struct mesh_session {
     /* News.  `epoch` counts it, so that a waiting call looks again only when it changed. */
     _Atomic uint64_t epoch;
     struct peer_news *news;  /* [world_size] */
+    _Atomic int first_dead;  /* 1 + the rank that died first; 0: none: later ones may have ended because of it */
     _Atomic bool is_aborted; /* abort_error stands (written before, release) */
     mesh_error abort_error;
     pthread_mutex_t lock;              /* guards what follows */
