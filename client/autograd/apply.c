@@ -1,4 +1,4 @@
-/* autograd/apply.c - applies an operator, leaving a node where a gradient will be asked for.
+/* client/autograd/apply.c - applies an operator, leaving a node where a gradient will be asked for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/apply.h"
 

@@ -1,8 +1,7 @@
-/* autograd/backward.c - walks the record from the newest node to the oldest, so that a node's gradient is complete when its
- * turn comes.
+/* client/autograd/backward.c - walks the record from the newest node to the oldest: a gradient is complete at its turn.
  *
- * The nodes whose gradient has begun wait in a heap by their number; all that feed an older node are newer.  The order is
- * that of creation, hence the same on all ranks, and so is that of the collectives.
+ * The nodes whose gradient has begun wait in a heap by their number; all that feed an older node are newer.  The order
+ * is that of creation, hence the same on all ranks, and so is that of the collectives.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/backward.h"
 

@@ -1,12 +1,12 @@
-/* autograd/border.c - where values change layout, come in from plain tensors, or leave to them.
+/* client/autograd/border.c - where values change layout, come in from plain tensors, or leave to them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/border.h"
 
 #include "base/error.h"
 #include "core/scope.h"
 
-/* Every addend of a sum has the derivative of the sum: a whole gradient is already right for a pending input, and making
- * it pending again would only cost a later reduction. */
+/* Every addend of a sum has the derivative of the sum: a whole gradient is already right for a pending input, and
+ * making it pending again would only cost a later reduction. */
 static void back_to_source(struct grad_call *c)
 {
     mesh_placements p = c->node->in_placements[0];

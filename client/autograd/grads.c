@@ -1,4 +1,4 @@
-/* autograd/grads.c - the table of gradient functions, and the builders that formulas are written with.
+/* client/autograd/grads.c - the table of gradient functions, and the builders that formulas are written with.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/grads.h"
 

@@ -1,7 +1,7 @@
 /* client/autograd/grads.h - the gradient functions of the operator table, and what they are written with.
  *
- * The builders return a new tensor of the innermost scope, or NULL with the error set; NULL goes in, NULL comes out, so that
- * a formula is written whole.
+ * The builders return a new tensor of the innermost scope, or NULL with the error set; NULL goes in, NULL comes out, so
+ * that a formula is written whole.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef AUTOGRAD_GRADS_H
 #define AUTOGRAD_GRADS_H

@@ -1,4 +1,4 @@
-/* autograd/grads_loss.c - gradients of softmax and of the cross entropy.
+/* client/autograd/grads_loss.c - gradients of softmax and of the cross entropy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/grads.h"
 

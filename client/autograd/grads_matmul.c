@@ -1,4 +1,4 @@
-/* autograd/grads_matmul.c - gradients of the matrix products:   y = a b:  da = dy b', db = a' dy.
+/* client/autograd/grads_matmul.c - gradients of the matrix products:   y = a b:  da = dy b', db = a' dy.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/grads.h"
 

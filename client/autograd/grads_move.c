@@ -1,4 +1,4 @@
-/* autograd/grads_move.c - gradients of views and of sums: each is the other's adjoint.
+/* client/autograd/grads_move.c - gradients of views and of sums: each is the other's adjoint.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/grads.h"
 

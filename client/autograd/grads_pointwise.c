@@ -1,4 +1,4 @@
-/* autograd/grads_pointwise.c - gradients of the elementwise operators; where an input was broadcast, its gradient is summed.
+/* client/autograd/grads_pointwise.c - gradients of the elementwise operators, summed where an input was broadcast.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/grads.h"
 

@@ -1,11 +1,11 @@
-/* autograd/leaf.c - sums the contributions to a leaf's gradient, and lays the sum out as the leaf's user expects it.
+/* client/autograd/leaf.c - sums the contributions to a leaf's gradient and lays the sum out like the leaf.
  *
- * A leaf made by mesh_from_local() has grad_placements; the local part of its gradient is that of the local value, of which
- * the logical one is a function:
+ * A leaf made by mesh_from_local() has grad_placements; the local part of its gradient is that of the local value, of
+ * which the logical one is a function:
  *     Partial(sum)       x = sum of parts         d part = dx
  *     Partial(avg)       x = sum of parts / n     d part = dx / n
- *     Partial(max, min)  x = extreme of parts     d part = dx, shared equally by the parts that attain it (a layout asked
- *                                                 for is then not heeded: the shares belong to the parts where they are)
+ *     Partial(max, min)  x = extreme of parts     d part = dx, shared equally by the parts that attain it
+ * In the last case a layout that was asked for is not heeded: the shares belong to the parts, where they are.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/leaf.h"
 

@@ -1,7 +1,7 @@
 /* client/autograd/leaf.h - what a backward pass collects for one leaf.
  *
- * The contributions are summed as they come, in whatever layout (Partial ones stay so), and laid out like the leaf once, at
- * the end: one reduction however often a parameter was used.
+ * The contributions are summed as they come, in whatever layout (Partial ones stay so), and laid out like the leaf
+ * once, at the end: one reduction however often a parameter was used.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef AUTOGRAD_LEAF_H
 #define AUTOGRAD_LEAF_H

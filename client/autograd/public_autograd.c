@@ -1,4 +1,4 @@
-/* autograd/public_autograd.c - the functions of mesh/autograd.h.
+/* client/autograd/public_autograd.c - the functions of mesh/autograd.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/autograd.h>
 
@@ -8,7 +8,7 @@
 #include "core/scope.h"
 #include "tensor/shape.h"
 
-/* From a local part to the product of all parts there is no cheap way back: its gradient needs the other parts' product. */
+/* The gradient of one factor of a pending product needs the product of the others: there is no cheap way to it. */
 static bool has_product(const mesh_dtensor *x)
 {
     for (int d = 0; d < x->placements.n; d++) {

@@ -1,4 +1,4 @@
-/* autograd/public_call.c - the frame around a public operator.
+/* client/autograd/public_call.c - the frame around a public operator.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/public_call.h"
 

@@ -1,9 +1,10 @@
-/* autograd/public_cross_entropy.c - the cross entropy, whose mean is completed in one reduction.
+/* client/autograd/public_cross_entropy.c - the cross entropy, whose mean is completed in one reduction.
  *
  *     mean = (sum of the rows' losses) / (number of rows that count)
  *
- * Both are pending sums over the mesh dims that shard the rows.  They travel as the two elements of one tensor, so the mean
- * costs one all_reduce, is exact for uneven shards, and leaves a replicated loss that is read without communication.
+ * Both are pending sums over the mesh dims that shard the rows.  They travel as the two elements of one tensor, so the
+ * mean costs one all_reduce, is exact for uneven shards, and leaves a replicated loss that is read without
+ * communication.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops.h>
 

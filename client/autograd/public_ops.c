@@ -1,4 +1,4 @@
-/* autograd/public_ops.c - the operators of mesh/ops.h but the cross entropy: each brings its arguments into an op_attr.
+/* client/autograd/public_ops.c - the operators of mesh/ops.h but the cross entropy; each fills in an op_attr.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops.h>
 

@@ -1,4 +1,4 @@
-/* autograd/tape.c - makes nodes of the record and frees them, one after the other however long the chain.
+/* client/autograd/tape.c - makes nodes of the record and frees them, one after the other however long the chain.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/tape.h"
 

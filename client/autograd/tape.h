@@ -15,7 +15,8 @@
 
 struct grad_node;
 
-/* One run of a gradient function: dx[i] for each i wanted, made in the innermost scope; NULL means it failed, error set. */
+/* One run of a gradient function: dx[i] for each i wanted, made in the innermost scope; NULL means it failed, error
+ * set. */
 struct grad_call {
     const struct grad_node *node;
     mesh_dtensor *dy;

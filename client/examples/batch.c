@@ -1,4 +1,4 @@
-/* client/examples/batch.c - makes up images: ten patterns, one per class, under noise.
+/* client/examples/batch.c - makes up images: ten faint patterns, one per class, under noise.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "batch.h"
 
@@ -15,7 +15,8 @@ static void draw_image(float *image, int64_t label, uint64_t *noise)
 {
     uint64_t pattern = (uint64_t)label + 1;
     for (int i = 0; i < PIXELS; i++) {
-        image[i] = draw(&pattern) > 0.5F ? draw(noise) : 0.0F;
+        float shape = draw(&pattern) > 0.5F ? 0.1F : 0.0F;
+        image[i] = shape + draw(noise) - 0.5F;
     }
 }
 

@@ -10,8 +10,8 @@ struct batch {
     mesh_tensor *labels; /* [32] i64, 0..9 */
 };
 
-/* The rows of one training step for one coordinate of the data-parallel dim; the innermost scope owns them, NULL after a
- * failure. */
+/* The rows of one training step for one coordinate of the data-parallel dim; the innermost scope owns them, NULL after
+ * a failure. */
 struct batch next_batch(int step, int dp_rank);
 
 #endif

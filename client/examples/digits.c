@@ -1,9 +1,9 @@
-/* client/examples/digits.c - learn to read handwritten digits, 64-128-10 with GELU, on any mesh of data and tensor parallelism.
+/* client/examples/digits.c - learn to read handwritten digits (64-128-10, GELU), data parallel x tensor parallel.
  *
  *     meshctl run -n 4 -- ./digits --mesh 2x2
  *
- * Every mesh computes what one process computes: the losses agree.  A batch is sharded over the mesh dim "dp"; the first layer
- * is split by its outputs over "tp", the second by its inputs.
+ * Every mesh computes what one process computes: the losses agree.  A batch is sharded over the mesh dim "dp"; the
+ * first layer is split by its outputs over "tp", the second by its inputs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/mesh.h>
 #include <mesh/shorthand.h>

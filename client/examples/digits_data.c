@@ -1,7 +1,7 @@
 /* client/examples/digits_data.c - reads and shuffles the digits.
  *
- * The data that come with this program: "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI Machine
- * Learning Repository, CC BY 4.0; see README.md.
+ * The data that come with this program: "Optical Recognition of Handwritten Digits", E. Alpaydin and C. Kaynak, UCI
+ * Machine Learning Repository, CC BY 4.0; see README.md.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "digits_data.h"
 

@@ -14,8 +14,8 @@ struct digits {
     int64_t *labels; /* [n], 0..9 */
 };
 
-/* Reads lines of 64 pixel counts 0..16 and a class 0..9 and brings them into one fixed order.  0, or -1 and one sentence in
- * `why`, e.g. "digits.csv:7:12: ...". */
+/* Reads lines of 64 pixel counts 0..16 and a class 0..9 and brings them into one fixed order.  0, or -1 and one
+ * sentence in `why`, e.g. "digits.csv:7:12: ...". */
 int digits_read(const char *path, struct digits *ret_digits, char *why, size_t why_bytes);
 void digits_free(struct digits *d);
 

@@ -1,4 +1,4 @@
-/* nn/linear.c - the layer y = x w' + bias.
+/* client/nn/linear.c - the layer y = x w' + bias.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

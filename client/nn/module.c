@@ -1,4 +1,4 @@
-/* nn/module.c - the tree of modules: children, parameters, their names, and when they end.
+/* client/nn/module.c - the tree of modules: children, parameters, their names, and when they end.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "nn/module.h"
 

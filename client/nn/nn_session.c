@@ -1,4 +1,4 @@
-/* nn/nn_session.c - hangs the lists of modules and optimizers into the session.
+/* client/nn/nn_session.c - hangs the lists of modules and optimizers into the session.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "nn/nn_session.h"
 

@@ -1,7 +1,7 @@
-/* nn/optim.c - steps through the parameters of a module that have a gradient.
+/* client/nn/optim.c - steps through the parameters of a module that have a gradient.
  *
- * The update works on local parts in place: a gradient has the layout of its parameter, so nothing is communicated.  What
- * may fail is done for all parameters first; then all are updated.
+ * The update works on local parts in place: a gradient has the layout of its parameter, so nothing is communicated.
+ * What may fail is done for all parameters first; then all are updated.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "nn/optim.h"
 

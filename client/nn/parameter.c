@@ -1,4 +1,4 @@
-/* nn/parameter.c - a parameter from recipe to value, and from one layout to another.
+/* client/nn/parameter.c - a parameter from recipe to value, and from one layout to another.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/error.h"
 #include "nn/module.h"

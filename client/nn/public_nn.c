@@ -1,4 +1,4 @@
-/* nn/public_nn.c - the functions of mesh/nn.h about modules: building, walking, running.
+/* client/nn/public_nn.c - the functions of mesh/nn.h about modules: building, walking, running.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/nn.h>
 
@@ -87,7 +87,8 @@ static const char *name_in_parent(const mesh_module *m)
     return c->name;
 }
 
-/* "blocks.0.up.weight": the names from below root to the owner, then the parameter's; kept by root.  NULL: error set. */
+/* "blocks.0.up.weight": the names from below root to the owner, then the parameter's; kept by root.  NULL: error
+ * set. */
 static const char *path_of(mesh_module *root, const mesh_module *owner, const char *name)
 {
     size_t n = strlen(name) + 1;

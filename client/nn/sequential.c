@@ -1,4 +1,4 @@
-/* nn/sequential.c - modules without parameters of their own: a chain of children, an activation.
+/* client/nn/sequential.c - modules without parameters of their own: a chain of children, an activation.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/error.h"

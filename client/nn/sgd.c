@@ -1,4 +1,4 @@
-/* nn/sgd.c - stochastic gradient descent with momentum.
+/* client/nn/sgd.c - stochastic gradient descent with momentum.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

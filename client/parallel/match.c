@@ -1,4 +1,4 @@
-/* parallel/match.c - walks a path part by part, each matched like a file name.
+/* client/parallel/match.c - walks a path part by part, each matched like a file name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/match.h"
 

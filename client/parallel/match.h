@@ -7,8 +7,8 @@
 
 typedef VEC(mesh_module *) module_list;
 
-/* Appends the modules below root whose path matches.  MESH_ENOTFOUND when there is none: names the part that fits nothing
- * and what there is instead. */
+/* Appends the modules below root whose path matches.  MESH_ENOTFOUND when there is none: names the part that fits
+ * nothing and what there is instead. */
 int match_modules(mesh_module *root, const char *pattern, module_list *inout_found);
 
 #endif

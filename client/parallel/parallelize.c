@@ -1,4 +1,4 @@
-/* parallel/parallelize.c - applies a plan: checks every row on every module it names, then changes them.
+/* client/parallel/parallelize.c - applies a plan: checks every row on every module it names, then changes them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/parallel.h>
 

@@ -1,7 +1,8 @@
-/* parallel/styles.c - the table of styles.
+/* client/parallel/styles.c - the table of styles.
  *
  *     colwise   y = [x w1' + b1 | x w2' + b2 | ...]       each rank some outputs:  x whole, y sharded over its last dim
- *     rowwise   y = x1 w1' + x2 w2' + ... + b             each rank some inputs:   x sharded over its last dim, y pending;
+ *     rowwise   y = x1 w1' + x2 w2' + ... + b             each rank some inputs:   x sharded over its last dim, y
+ *     pending;
  *                                                         the bias is made pending too, so that it counts once
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/styles.h"

@@ -1,8 +1,8 @@
-/* truth/test_gradients.c - every operator's gradient against finite differences, on every mix of placements.
+/* tests/truth/test_gradients.c - every operator's gradient against finite differences, on every mix of placements.
  *
- * For an operator y = f(x...) the loss is sum(y w) with fixed w.  The derivative by each element of each x is taken once from
- * replicated tensors, by central differences in f64; then every rank computes the gradient by mesh_backward() for many layouts
- * of the inputs (pending sums split unevenly, with sign changes), and compares.
+ * For an operator y = f(x...) the loss is sum(y w) with fixed w.  The derivative by each element of each x is taken
+ * once from replicated tensors, by central differences in f64; then every rank computes the gradient by mesh_backward()
+ * for many layouts of the inputs (pending sums split unevenly, with sign changes), and compares.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>

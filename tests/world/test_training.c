@@ -1,4 +1,4 @@
-/* world/test_training.c - the digits network learns alike on every mesh, step for step.
+/* tests/world/test_training.c - the digits network learns alike on every mesh, step for step.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

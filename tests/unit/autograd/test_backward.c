@@ -1,4 +1,4 @@
-/* unit/autograd/test_backward.c - what the record keeps, when it ends, and what a second pass through it does.
+/* tests/unit/autograd/test_backward.c - what the record keeps, when it ends, and what a second pass through it does.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

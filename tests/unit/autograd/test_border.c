@@ -1,4 +1,4 @@
-/* unit/autograd/test_border.c - gradients where values come in from plain tensors, change layout, or leave.
+/* tests/unit/autograd/test_border.c - gradients where values come in from plain tensors, change layout, or leave.
  *
  * The numbers in the names are closed forms: each case is small enough to follow by hand.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,4 +1,4 @@
-/* unit/autograd/test_values.c - public operators on small numbers that can be checked by hand, over sharded dims.
+/* tests/unit/autograd/test_values.c - public operators on small numbers that can be checked by hand, over sharded dims.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* unit/nn/test_module.c - trees of modules: names, ownership, when parameters come to be.
+/* tests/unit/nn/test_module.c - trees of modules: names, ownership, when parameters come to be.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

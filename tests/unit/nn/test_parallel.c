@@ -1,4 +1,4 @@
-/* unit/nn/test_parallel.c - tensor parallelism: values, exactly the collectives promised, plans that do not fit.
+/* tests/unit/nn/test_parallel.c - tensor parallelism: values, exactly the collectives promised, plans that do not fit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -54,8 +54,8 @@ static double ten(int64_t row, int64_t column)
     return zero(row, column) + 10;
 }
 
-/* x = [1, 2]; W1 (5,2) with rows [i, 1]; W2 = ones (1,5), bias 10: sum of (i + 2) + 10 = 30; 4 ranks hold 2, 2, 1, 0 of the
- * 5 hidden units. */
+/* x = [1, 2]; W1 (5,2) with rows [i, 1]; W2 = ones (1,5), bias 10: sum of (i + 2) + 10 = 30; 4 ranks hold 2, 2, 1, 0 of
+ * the 5 hidden units. */
 static int closed_form(void *arg)
 {
     const bool *is_sequence = arg;

@@ -1,4 +1,4 @@
-/* unit/nn/test_sgd.c - the optimizer against its formula, written out for one number at a time.
+/* tests/unit/nn/test_sgd.c - the optimizer against its formula, written out for one number at a time.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
