@@ -156,6 +156,38 @@ START_TEST(nothing_is_recorded_when_switched_off_or_not_asked_for)
 }
 END_TEST
 
+#define N_NODES 300
+
+/* x_k = a x_i + b x_j with i, j drawn from what there is: the sum of all is a known multiple of x. */
+static int net_of_nodes(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = line();
+    mesh_dtensor *x[N_NODES], *loss = NULL;
+    double multiple[N_NODES] = { 1 }, sum = 1;
+    uint64_t state = 5;
+    mesh_tensor *one = mesh_tensor_new(SHAPE(1), MESH_F64);
+    ((double *)mesh_tensor_data(one))[0] = 1;
+    x[0] = loss = mesh_requires_grad(mesh_distribute_same(one, m, MESH_PLACEMENTS(mesh_replicate())), true);
+    for (int k = 1; k < N_NODES; k++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        int i = (int)((state >> 33) % (uint64_t)k), j = (int)((state >> 45) % (uint64_t)k);
+        double a = 0.25 * (double)((state >> 20) % 3), b = 0.5 - a;
+        x[k] = mesh_add(mesh_mul_scalar(x[i], a), mesh_mul_scalar(x[j], b));
+        multiple[k] = a * multiple[i] + b * multiple[j];
+        sum += multiple[k];
+        loss = mesh_add(x[k], loss);
+    }
+    REQUIRE(mesh_backward(loss) == 0);
+    REQUIRE_NEAR(((const double *)mesh_tensor_data(mesh_to_local(mesh_grad(x[0]))))[0], sum, 1e-12);
+    return 0;
+}
+START_TEST(a_node_waits_for_all_that_use_it)
+{
+    ranks_run(1, net_of_nodes, NULL);
+}
+END_TEST
+
 static int integers(void *arg)
 {
     (void)arg;
@@ -181,6 +213,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_second_loss_over_a_used_up_part_is_an_error);
     tcase_add_test(t, gradients_of_several_passes_add_up_and_leaves_never_share_one);
     tcase_add_test(t, nothing_is_recorded_when_switched_off_or_not_asked_for);
+    tcase_add_test(t, a_node_waits_for_all_that_use_it);
     tcase_add_test(t, an_integer_tensor_cannot_require_a_gradient);
     suite_add_tcase(s, t);
     return s;

@@ -118,7 +118,15 @@ static int parts_wanted(void *arg)
     REQUIRE(mesh_backward_from(y, g) == 0);
     REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
     REQUIRE(mesh_placements_equal(mesh_placements_of(mesh_grad(x)), PENDING));
-    return expect_local(mesh_grad(x), 1, (const float[]){ 2 * mine });
+    REQUIRE_OK(expect_local(mesh_grad(x), 1, (const float[]){ 2 * mine }));
+
+    mesh_dtensor *part = mesh_from_local(local_of(1, &mine), m, PENDING, .grad = PENDING);
+    mesh_requires_grad(part, true);
+    mesh_dtensor *whole = mesh_redistribute(part, WHOLE);
+    mesh_comm_reset();
+    REQUIRE(mesh_backward_from(whole, g) == 0);
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
+    return expect_local(mesh_grad(part), 1, &mine);
 }
 START_TEST(asked_for_in_parts_a_gradient_stays_in_parts)
 {
@@ -143,6 +151,24 @@ static int whole_weight(void *arg)
 START_TEST(a_replicated_weight_over_uneven_rows_gets_10_by_one_all_reduce)
 {
     ranks_run(4, whole_weight, NULL);
+}
+END_TEST
+
+static int used_thrice(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = line();
+    mesh_dtensor *x = mesh_detach(leaf(m, 5, 0, 1, ROWS)), *w = leaf(m, 1, 2, 0, WHOLE);
+    mesh_dtensor *y = mesh_mul(w, mesh_mul(w, mesh_mul(w, x)));
+    mesh_dtensor *loss = mesh_sum(y);
+    mesh_comm_reset();
+    REQUIRE(mesh_backward(loss) == 0);
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 1);
+    return expect_local(mesh_grad(w), 1, (const float[]){ 3 * 4 * 10 });
+}
+START_TEST(a_weight_used_three_times_is_reduced_once)
+{
+    ranks_run(4, used_thrice, NULL);
 }
 END_TEST
 
@@ -223,6 +249,7 @@ Suite *test_suite(void)
     tcase_add_test(t, the_gradient_of_a_part_of_a_sum_is_that_of_the_sum_without_traffic);
     tcase_add_test(t, asked_for_in_parts_a_gradient_stays_in_parts);
     tcase_add_test(t, a_replicated_weight_over_uneven_rows_gets_10_by_one_all_reduce);
+    tcase_add_test(t, a_weight_used_three_times_is_reduced_once);
     tcase_add_test(t, the_gradient_of_uneven_gathered_rows_is_1_2_3_4_5);
     tcase_add_test(t, parts_of_a_mean_get_a_quarter_and_of_a_maximum_what_they_attain);
     tcase_add_test(t, a_gradient_handed_in_is_copied_and_checked);
