@@ -1,4 +1,4 @@
-/* tensor/box.c - copies a box (a part of a dense tensor, by offset and extent per dimension) to dense memory, and back.
+/* client/tensor/box.c - copies a box (a part of a dense tensor, by offset and extent per dimension) to dense memory, and back.
  *
  * A box is walked in bytes, so that runs contiguous on both sides become single copies whatever the dtype.
  * SPDX-License-Identifier: Apache-2.0 */

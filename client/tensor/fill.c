@@ -1,4 +1,4 @@
-/* tensor/fill.c - fills a part of a tensor so that every layout gives the same whole.
+/* client/tensor/fill.c - fills a part of a tensor so that every layout gives the same whole.
  *
  * Element i of the part is a function of its row-major index in the *global* tensor, so that any number of ranks in any
  * layout hold the same logical tensor, random numbers included.

@@ -1,4 +1,4 @@
-/* tensor/k_loss.c - cross entropy between logits and class indices.
+/* client/tensor/k_loss.c - cross entropy between logits and class indices.
  *
  * For a row x of C logits with target t, p = softmax(x), smoothing e:
  *     loss  = (1 - e) (-log p[t]) + e mean over classes of (-log p)

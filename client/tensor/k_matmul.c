@@ -1,4 +1,4 @@
-/* tensor/k_matmul.c - matrix products: OpenBLAS for f32 and f64, plain loops for integers.
+/* client/tensor/k_matmul.c - matrix products: OpenBLAS for f32 and f64, plain loops for integers.
  *
  * All of them come down to one product of dense row-major matrices,
  *     c[m,n] = a[m,k] b[k,n]   (a stored as [k,m] when trans_a, b as [n,k] when trans_b), added to c when accumulate.

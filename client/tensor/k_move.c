@@ -1,4 +1,4 @@
-/* tensor/k_move.c - kernels that move elements without looking at them: only the size of an item matters.
+/* client/tensor/k_move.c - kernels that move elements without looking at them: only the size of an item matters.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

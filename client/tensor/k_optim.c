@@ -1,4 +1,4 @@
-/* tensor/k_optim.c - the arithmetic of one optimizer step on one parameter's local part, in place.
+/* client/tensor/k_optim.c - the arithmetic of one optimizer step on one parameter's local part, in place.
  *
  *     g' = g + weight_decay p        m = momentum m + g' (g' at the first step)
  *     p -= lr (nesterov ? g' + momentum m : m)

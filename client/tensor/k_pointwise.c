@@ -1,4 +1,4 @@
-/* tensor/k_pointwise.c - kernels that treat every element alone.
+/* client/tensor/k_pointwise.c - kernels that treat every element alone.
  *
  * The formulas are the EXPR_ lines; each is expanded for the dtypes its table names.  f32 is computed in f32, integers wrap.
  * An output never is one of the inputs.

@@ -1,4 +1,4 @@
-/* tensor/k_reduce.c - sums over dimensions.
+/* client/tensor/k_reduce.c - sums over dimensions.
  *
  * Every output element has an accumulator, f64 for floats and 64-bit wrapping for integers, and is rounded once at the end.
  * The order of additions depends on the shape alone, so a sum repeats bit for bit.
@@ -79,8 +79,8 @@ typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t
     X(BOOL, bool,    uint64_t, i)
 /* clang-format on */
 SUMMED_TYPES(SUM_ROW)
-STORE_ALL(F32, float, sum[i].f * scale)
-STORE_ALL(F64, double, sum[i].f * scale)
+STORE_ALL(F32, float, sum[i].f *scale)
+STORE_ALL(F64, double, sum[i].f *scale)
 STORE_ALL(I8, int8_t, sum[i].i)
 STORE_ALL(U8, uint8_t, sum[i].i)
 STORE_ALL(I32, int32_t, sum[i].i)

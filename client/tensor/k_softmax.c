@@ -1,4 +1,4 @@
-/* tensor/k_softmax.c - softmax, its logarithm and their gradients along one dimension.
+/* client/tensor/k_softmax.c - softmax, its logarithm and their gradients along one dimension.
  *
  * With m the largest element of a line (so that no exponential overflows) and s the sum of exp(x - m):
  *     softmax      y = exp(x - m) / s            dx = y (dy - sum(dy y))

@@ -1,4 +1,4 @@
-/* tensor/numbers.c - what a dtype can hold, and the sentence for a dtype that a kernel does not know.
+/* client/tensor/numbers.c - what a dtype can hold, and the sentence for a dtype that a kernel does not know.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/numbers.h"
 

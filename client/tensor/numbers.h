@@ -1,4 +1,4 @@
-/* tensor/numbers.h - the C types behind the dtypes, as tables that a kernel expands: nothing is written once per dtype.
+/* client/tensor/numbers.h - the C types behind the dtypes, as tables that a kernel expands: nothing is written once per dtype.
  *
  *     #define ROW(D, T, U, op) static void op##_##D(...) { T ... }
  *     NUMBER_TYPES(ROW, add)                                         defines add_F32, add_F64, add_I8, ...

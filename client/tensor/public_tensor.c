@@ -1,4 +1,4 @@
-/* tensor/public_tensor.c - the functions of mesh/tensor.h.
+/* client/tensor/public_tensor.c - the functions of mesh/tensor.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/tensor.h>
 

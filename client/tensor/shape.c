@@ -1,4 +1,4 @@
-/* tensor/shape.c - arithmetic of shapes.
+/* client/tensor/shape.c - arithmetic of shapes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/shape.h"
 

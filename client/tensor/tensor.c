@@ -1,4 +1,4 @@
-/* tensor/tensor.c - the life of a plain array: a reference-counted object over reference-counted storage.
+/* client/tensor/tensor.c - the life of a plain array: a reference-counted object over reference-counted storage.
  *
  *     mesh_tensor --.                     Several tensors (reshaped views, a DTensor's local part that the user holds)
  *     mesh_tensor --+--> storage --> data  may share one storage; the last one frees it.

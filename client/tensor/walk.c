@@ -1,4 +1,4 @@
-/* tensor/walk.c - steps through several arrays at once, row by row.
+/* client/tensor/walk.c - steps through several arrays at once, row by row.
  *
  * Invariant: extents are at least 2, except in an empty walk; no two neighbours could be merged.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,4 +1,4 @@
-/* tensor/walk.h - steps through several arrays at once, row by row, each with strides of its own.
+/* client/tensor/walk.h - steps through several arrays at once, row by row, each with strides of its own.
  *
  *     struct walk w;
  *     walk_init(&w);                                   push the dimensions, outermost first:
