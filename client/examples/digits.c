@@ -170,7 +170,19 @@ static int build_and_train(const struct digits *data, const struct digits_option
     return 0;
 }
 
-/* Each rank reads the file; the lowest one that cannot says why, and all end alike. */
+/* One rank says what is wrong; all wait for it, since a job ends with the first rank that does.  Returns the exit code. */
+static int end_together(int code, int speaker, const char *sentence)
+{
+    if (mesh_rank() == speaker) {
+        fprintf(stderr, "digits: %s\n", sentence);
+    }
+    if (mesh_barrier(mesh_world()) < 0) {
+        mesh_perror("digits");
+    }
+    return code;
+}
+
+/* Each rank reads the file; when some cannot, all end. */
 static int read_data(const char *path, struct digits *ret_data)
 {
     char why[4352] = "";
@@ -185,10 +197,7 @@ static int read_data(const char *path, struct digits *ret_data)
         mesh_perror("digits");
         return 1;
     }
-    if (first_failed == mesh_rank()) {
-        fprintf(stderr, "digits: %s\n", why);
-    }
-    return first_failed < mesh_world_size();
+    return first_failed < mesh_world_size() ? end_together(1, first_failed, why) : 0;
 }
 
 static int run(struct digits_options *o)
@@ -199,12 +208,11 @@ static int run(struct digits_options *o)
         o->tp = 1;
     }
     if ((int64_t)o->dp * o->tp != mesh_world_size()) {
-        if (mesh_rank() == 0) {
-            fprintf(stderr,
-                    "digits: a %dx%d mesh needs %lld ranks, but the world has %d; start it with meshctl run -n %lld\n",
-                    o->dp, o->tp, (long long)o->dp * o->tp, mesh_world_size(), (long long)o->dp * o->tp);
-        }
-        return 2;
+        char sentence[160];
+        snprintf(sentence, sizeof sentence,
+                 "a %dx%d mesh needs %lld ranks, but the world has %d; start it with meshctl run -n %lld", o->dp, o->tp,
+                 (long long)o->dp * o->tp, mesh_world_size(), (long long)o->dp * o->tp);
+        return end_together(2, 0, sentence);
     }
     int result = read_data(o->data, &data);
     if (result == 0) {
@@ -217,15 +225,15 @@ static int run(struct digits_options *o)
 int main(int argc, char **argv)
 {
     struct digits_options options;
-    int result = digits_parse(argc, argv, &options);
-    if (result >= 0) {
-        return result;
+    int parsed = digits_parse(argc, argv, &options);
+    if (parsed == 0) {
+        return 0;
     }
     if (mesh_init() < 0) {
         mesh_perror("digits");
         return 1;
     }
-    result = run(&options);
+    int result = parsed > 0 ? end_together(parsed, 0, options.mistake) : run(&options);
     if (mesh_finalize() < 0 && result == 0) {
         mesh_perror("digits");
         result = 1;

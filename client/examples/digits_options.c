@@ -16,18 +16,12 @@ static const char usage_text[] =
     "  --data FILE   lines of 64 pixels 0..16 and a class 0..9 (default: digits.csv beside the program)\n"
     "  --epochs N    how often to go through the data (default 20)\n";
 
-/* All ranks read the same command line: one of them speaks. */
-static int refuse(const char *format, ...)
+static int refuse(struct digits_options *o, const char *format, ...)
 {
-    const char *rank = getenv("MESH_RANK");
-    if (rank == NULL || strcmp(rank, "0") == 0) {
-        va_list args;
-        va_start(args, format);
-        fputs("digits: ", stderr);
-        vfprintf(stderr, format, args);
-        fputs("; see digits --help\n", stderr);
-        va_end(args);
-    }
+    va_list args;
+    va_start(args, format);
+    vsnprintf(o->mistake, sizeof o->mistake, format, args);
+    va_end(args);
     return 2;
 }
 
@@ -49,20 +43,23 @@ static int parse_mesh(const char *text, struct digits_options *o)
     const char *end = text;
     o->dp = read_count(text, &end);
     o->tp = o->dp > 0 && *end == 'x' ? read_count(end + 1, &end) : -1;
-    return o->tp > 0 && *end == '\0' ? -1 : refuse("--mesh %s is not two numbers from 1 as in 2x2", text);
+    return o->tp > 0 && *end == '\0'
+               ? -1
+               : refuse(o, "--mesh %s is not two numbers from 1 as in 2x2; see digits --help", text);
 }
 
 static int parse_epochs(const char *text, struct digits_options *o)
 {
     const char *end = text;
     o->epochs = read_count(text, &end);
-    return o->epochs > 0 && *end == '\0' ? -1 : refuse("--epochs %s is not a number from 1", text);
+    return o->epochs > 0 && *end == '\0' ? -1
+                                         : refuse(o, "--epochs %s is not a number from 1; see digits --help", text);
 }
 
 static int parse_data(const char *text, struct digits_options *o)
 {
     int n = snprintf(o->data, sizeof o->data, "%s", text);
-    return n > 0 && (size_t)n < sizeof o->data ? -1 : refuse("--data needs the name of a file");
+    return n > 0 && (size_t)n < sizeof o->data ? -1 : refuse(o, "--data needs the name of a file; see digits --help");
 }
 
 /* The folder this program lies in; "." when the system does not say. */
@@ -84,33 +81,33 @@ int digits_parse(int argc, char **argv, struct digits_options *ret_options)
                                            { "epochs", required_argument, NULL, 'e' },
                                            { "help", no_argument, NULL, 'h' },
                                            { 0 } };
-    struct digits_options o = { .epochs = 20 };
+    struct digits_options *o = ret_options;
+    *o = (struct digits_options){ .epochs = 20 };
     int result = -1, option;
-    find_default_data(o.data, sizeof o.data);
+    find_default_data(o->data, sizeof o->data);
     opterr = 0;
     while (result < 0 && (option = getopt_long(argc, argv, ":", known, NULL)) != -1) {
         switch (option) {
         case 'm':
-            result = parse_mesh(optarg, &o);
+            result = parse_mesh(optarg, o);
             break;
         case 'd':
-            result = parse_data(optarg, &o);
+            result = parse_data(optarg, o);
             break;
         case 'e':
-            result = parse_epochs(optarg, &o);
+            result = parse_epochs(optarg, o);
             break;
         case 'h':
             fputs(usage_text, stdout);
             return 0;
         case ':':
-            return refuse("%s needs an argument", argv[optind - 1]);
+            return refuse(o, "%s needs an argument; see digits --help", argv[optind - 1]);
         default:
-            return refuse("unknown option %s", argv[optind - 1]);
+            return refuse(o, "unknown option %s; see digits --help", argv[optind - 1]);
         }
     }
     if (result < 0 && optind < argc) {
-        return refuse("unexpected argument \"%s\"", argv[optind]);
+        return refuse(o, "unexpected argument \"%s\"; see digits --help", argv[optind]);
     }
-    *ret_options = o;
     return result;
 }
