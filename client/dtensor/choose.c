@@ -74,6 +74,17 @@ static bool is_layout(const struct chooser *c, const struct op_choice *x)
            reshape_is_exact(c->s->in[0], c->s->out[0], c->mesh_ndim, c->mesh_size, &x->in[0], &x->out[0]);
 }
 
+static int plan_input(const struct chooser *c, int i, const mesh_placements *to, struct move_list *ret_moves)
+{
+    struct relayout q = { .shape = c->s->in[i],
+                          .dtype = c->s->in_dtype[i],
+                          .mesh_ndim = c->mesh_ndim,
+                          .mesh_size = c->mesh_size,
+                          .from = &c->now[i],
+                          .to = to };
+    return redistribute_plan(&q, ret_moves);
+}
+
 /* What the later reduction of shards turned into pending sums will move. */
 static int pending_cost(const struct chooser *c, int i, const mesh_placements *to, double *ret_cost)
 {
@@ -88,8 +99,7 @@ static int pending_cost(const struct chooser *c, int i, const mesh_placements *t
     struct move_list moves = { .n = 0 };
     int r = 0;
     if (has_any) {
-        r = redistribute_plan(c->s->in[i], c->s->in_dtype[i], c->mesh_ndim, c->mesh_size, &c->now[i], &gathered,
-                              &moves);
+        r = plan_input(c, i, &gathered, &moves);
     }
     *ret_cost = moves.cost;
     return r;
@@ -105,7 +115,7 @@ static int input_cost(struct chooser *c, int i, const int *rule, const mesh_plac
     if (*known < 0) {
         struct move_list moves;
         double later = 0;
-        int r = redistribute_plan(c->s->in[i], c->s->in_dtype[i], c->mesh_ndim, c->mesh_size, &c->now[i], to, &moves);
+        int r = plan_input(c, i, to, &moves);
         r = r < 0 ? r : pending_cost(c, i, to, &later);
         if (r < 0) {
             return r;

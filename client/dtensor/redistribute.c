@@ -312,7 +312,13 @@ static int recall_plan(const mesh_dtensor *x, const mesh_placements *to, struct 
     if (memory_recall(st, &key, sizeof key, ret_moves, sizeof *ret_moves)) {
         return 0;
     }
-    int r = redistribute_plan(x->shape, x->dtype, x->mesh->ndim, x->mesh->size, &x->placements, to, ret_moves);
+    struct relayout q = { .shape = x->shape,
+                          .dtype = x->dtype,
+                          .mesh_ndim = x->mesh->ndim,
+                          .mesh_size = x->mesh->size,
+                          .from = &x->placements,
+                          .to = to };
+    int r = redistribute_plan(&q, ret_moves);
     if (r == 0) {
         memory_store(st, &key, sizeof key, ret_moves, sizeof *ret_moves);
     }

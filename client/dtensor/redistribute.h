@@ -23,8 +23,14 @@ struct move_list {
     double cost; /* bytes plus a constant per collective; a pure function of global facts */
 };
 
-int redistribute_plan(mesh_shape global, mesh_dtype t, int mesh_ndim, const int *mesh_size, const mesh_placements *from,
-                      const mesh_placements *to, struct move_list *ret_moves);
+struct relayout { /* the global facts a plan follows from */
+    mesh_shape shape;
+    mesh_dtype dtype;
+    int mesh_ndim;
+    const int *mesh_size;             /* [mesh_ndim] */
+    const mesh_placements *from, *to; /* normalised */
+};
+int redistribute_plan(const struct relayout *q, struct move_list *ret_moves);
 /* A move of mesh dim i to `to` that one collective (or none) can do, and that leaves no mixed pending reductions. */
 bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i,
                                 mesh_placement to);

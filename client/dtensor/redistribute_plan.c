@@ -314,15 +314,14 @@ static void write_moves(const struct search *s, int goal, struct move_list *ret_
     *ret_moves = list;
 }
 
-int redistribute_plan(mesh_shape global, mesh_dtype t, int mesh_ndim, const int *mesh_size, const mesh_placements *from,
-                      const mesh_placements *to, struct move_list *ret_moves)
+int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
 {
-    struct search s = { .global = global, .item = dtype_size(t), .ndim = mesh_ndim, .size = mesh_size };
-    if (mesh_placements_equal(*from, *to)) {
+    struct search s = { .global = q->shape, .item = dtype_size(q->dtype), .ndim = q->mesh_ndim, .size = q->mesh_size };
+    if (mesh_placements_equal(*q->from, *q->to)) {
         *ret_moves = (struct move_list){ .n = 0 };
         return 0;
     }
-    find_candidates(&s, from, to);
+    find_candidates(&s, q->from, q->to);
     s.nodes = mem_new_array(struct node, (size_t)s.n_states);
     if (!s.nodes) {
         return err_no_memory((size_t)s.n_states * sizeof *s.nodes, "planning a redistribution");
@@ -330,8 +329,8 @@ int redistribute_plan(mesh_shape global, mesh_dtype t, int mesh_ndim, const int 
     for (int i = 0; i < s.n_states; i++) {
         s.nodes[i] = (struct node){ .n_moves = -1 };
     }
-    int goal = encode(&s, to);
-    int r = search_run(&s, encode(&s, from), goal);
+    int goal = encode(&s, q->to);
+    int r = search_run(&s, encode(&s, q->from), goal);
     if (r == 0) {
         write_moves(&s, goal, ret_moves);
     }

@@ -68,8 +68,13 @@ START_TEST(every_pair_has_a_legal_plan)
     for (int a = 0; a < n; a++) {
         for (int b = 0; b < n; b++) {
             struct move_list moves;
-            ck_assert_int_eq(
-                redistribute_plan(MESH_SHAPE(5, 3), MESH_F32, w->ndim, w->size, &lists[a], &lists[b], &moves), 0);
+            struct relayout q = { .shape = MESH_SHAPE(5, 3),
+                                  .dtype = MESH_F32,
+                                  .mesh_ndim = w->ndim,
+                                  .mesh_size = w->size,
+                                  .from = &lists[a],
+                                  .to = &lists[b] };
+            ck_assert_int_eq(redistribute_plan(&q, &moves), 0);
             replay(w, &lists[a], &lists[b], &moves);
             ck_assert(a != b || moves.n == 0);
         }
@@ -80,7 +85,10 @@ END_TEST
 static struct move_list plan(mesh_shape s, int ndim, const int *size, mesh_placements from, mesh_placements to)
 {
     struct move_list moves;
-    ck_assert_int_eq(redistribute_plan(s, MESH_F32, ndim, size, &from, &to, &moves), 0);
+    struct relayout q = {
+        .shape = s, .dtype = MESH_F32, .mesh_ndim = ndim, .mesh_size = size, .from = &from, .to = &to
+    };
+    ck_assert_int_eq(redistribute_plan(&q, &moves), 0);
     return moves;
 }
 
