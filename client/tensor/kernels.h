@@ -76,8 +76,8 @@ int k_log_softmax(const struct kernel_call *c);
 int k_softmax_backward(const struct kernel_call *c);     /* in: dy, y */
 int k_log_softmax_backward(const struct kernel_call *c); /* in: dy, y */
 
-/* logits [n,c], [c] or [n,c,d...] (f32 f64), target the same without c (integers); per row the loss with smoothing (value[0]) over all
- * value[1] classes; ignored rows (index[0]) count 0.
+/* logits [n,c], [c] or [n,c,d...] (f32 f64), target the same without c (integers); per row the loss with smoothing
+ * (value[0]) over all value[1] classes; ignored rows (index[0]) count 0.
  *   cross_entropy_rows  -> out[0] the loss per row (reduction none)
  *   cross_entropy_sum   -> out[0] [] the sum of the rows' losses, out[1] [] how many rows counted
  *   cross_entropy_grad  in: scale, logits, target -> dlogits; scale [] (sum, mean: d of every counted row) or [n] (none) */
