@@ -65,6 +65,7 @@ int handle_create_job(struct client *c, const Mesh__V1__ClientMessage *m)
     int r = jobs_create(&c->server->jobs, m->create_job->job, m->create_job->size, c->uid, now_ms, &job);
     if (r == 0) {
         job->keep_until_ms = now_ms + KEEP_CREATED_MS;
+        job->liveness.watcher = c->id;
         r = client_attach(c, job);
     }
     if (r < 0) {

@@ -10,7 +10,7 @@
 
 int liveness_begin(struct liveness *l, const struct member *table, uint32_t n, int64_t now_ms)
 {
-    struct liveness fresh = { .table = table, .n = n, .n_alive = n, .rank_of = MAP_INIT };
+    struct liveness fresh = { .table = table, .n = n, .n_alive = n, .rank_of = MAP_INIT, .watcher = l->watcher };
     fresh.of = mem_new_array(struct life_of, n);
     if (fresh.of == NULL) {
         return err_no_memory(n * sizeof *fresh.of, "the lives of ranks");
@@ -61,6 +61,9 @@ static void tell_others(const struct liveness *l, uint32_t but, const struct not
         if (i != but && l->of[i].state == LIFE_JOINED) {
             actions_notice(ret, l->table[i].client, n, sentence);
         }
+    }
+    if (l->watcher != 0) {
+        actions_notice(ret, l->watcher, n, sentence);
     }
 }
 

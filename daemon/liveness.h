@@ -27,6 +27,7 @@ struct liveness {
     uint32_t n, n_alive, n_dead;
     struct map rank_of;    /* client -> rank + 1 as a pointer */
     char first_death[200]; /* "rank 2 (node1, pid 4711) died"; "" none */
+    uint64_t watcher;      /* a client that is no rank and is told as well: who created the job; 0: nobody */
 };
 
 int liveness_begin(struct liveness *l, const struct member *table, uint32_t n, int64_t now_ms);

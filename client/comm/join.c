@@ -81,7 +81,7 @@ int session_end(struct mesh_session *s)
     }
     scope_set_local_failure_hook(NULL);
     int left = s->control->ops->leave(s->control, LEAVE_TIMEOUT_MS);
-    if (r == 0 && left < 0) {
+    if (r == 0 && left < 0 && left != MESH_EDAEMON) { /* a meshd that is gone misses no goodbye */
         r = left;
         why = *err_last();
     }

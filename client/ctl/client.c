@@ -1,8 +1,11 @@
-/* client/ctl/client.c - a blocking request: dial, hello and request in one go, answer or deadline.
+/* client/ctl/client.c - a request to meshd: dial, hello and request in one go, answer or deadline.
  *
- * Happy path   connected; hello (request 1) and the question (request 2) are sent together; the answer to 2 ends it.
- * Failures     nobody listens, the connection ends early, an answer with a status, the deadline: the first one is kept.
- * In the end the connection is closed; when it is gone the loop stops.
+ * Happy path   connected; hello (request 1) and the question (request 2) are sent together; the answer to 2 is handed out.
+ * Failures     nobody listens, the connection ends early, an answer with a status, the deadline: the first one is handed out.
+ * The call is freed when its owner has closed it, and the dial or the connection is gone as well.
+ *
+ *      DIALLING --connected--> ASKING --answered, failed, too late--> ANSWERED --call_close()--> closed
+ *          '-------- not connected, too late --------------------------^
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/client.h"
 
@@ -10,80 +13,88 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/alloc.h"
 #include "base/error.h"
 #include "wire/codec.h"
 #include "wire/default_address.h"
-#include "wire/loop.h"
 
 enum { REQUEST_HELLO = 1, REQUEST_QUESTION = 2, PROTOCOL = 1 };
 
 struct call {
     struct client *client;
-    struct loop *loop;
-    struct dial *dial;
+    struct call_events events;
+    struct dial *dial; /* at most one of these two is there */
     struct conn *conn;
     struct loop_timer *deadline;
     Mesh__V1__ClientMessage *question;
-    Mesh__V1__DaemonMessage *answer;
-    bool is_over;
-    int status;
-    char sentence[256];
+    bool is_answered, is_closed;
 };
 
-static void keep_failure(struct call *call, int status, const char *sentence)
+static void free_if_gone(struct call *call)
 {
-    if (call->status == 0) {
-        call->status = status;
-        (void)snprintf(call->sentence, sizeof call->sentence, "%s", sentence);
+    if (call->is_closed && call->dial == NULL && call->conn == NULL) {
+        mem_free(call);
     }
 }
 
-/* The loop ends when what is still open has closed: at once, or in closed_cb(). */
-static void finish(struct call *call)
+/* Once; the owner may close the call in there, so nothing is done with it afterwards. */
+static void answer(struct call *call, int status, Mesh__V1__DaemonMessage *m)
 {
-    if (call->is_over) {
+    if (call->is_answered || call->is_closed) {
+        codec_free_daemon(m);
         return;
     }
-    call->is_over = true;
+    call->is_answered = true;
     call->deadline = loop_timer_stop(call->deadline);
-    if (call->conn != NULL) {
-        conn_close(call->conn);
-    } else if (call->dial != NULL) {
-        dial_cancel(call->dial);
-    } else {
-        loop_stop(call->loop);
-    }
+    call->events.answered(status, m, call->events.arg);
 }
 
-static void take_answer(struct call *call, const uint8_t *payload, size_t len)
+/* What failed is in the last error. */
+static void fail(struct call *call)
 {
-    Mesh__V1__DaemonMessage *m = codec_decode_daemon(payload, len);
-    if (m == NULL) {
-        keep_failure(call, mesh_last_error()->status, mesh_last_error()->message);
-        finish(call);
-        return;
-    }
+    answer(call, mesh_last_error()->status, NULL);
+}
+
+static void take_answer(struct call *call, Mesh__V1__DaemonMessage *m)
+{
+    bool is_refusal = m->status != 0;
     bool is_answer = m->request == REQUEST_QUESTION;
-    if ((is_answer || m->request == REQUEST_HELLO) && m->status != 0) {
-        keep_failure(call, m->status, m->error != NULL && m->error[0] != '\0' ? m->error : "meshd refused it");
+    if (is_refusal) {
+        (void)err_set(m->status, "%s", m->error != NULL && m->error[0] != '\0' ? m->error : "meshd refused it");
     }
-    if (is_answer) {
-        call->answer = m;
-    } else {
+    if (is_refusal || !is_answer) {
         codec_free_daemon(m);
     }
-    if (is_answer || call->status != 0) {
-        finish(call);
+    if (is_refusal) {
+        fail(call);
+    } else if (is_answer) {
+        answer(call, 0, m);
     }
+}
+
+/* After the answer: a notice, or the answer to call_send(). */
+static void take_later(struct call *call, Mesh__V1__DaemonMessage *m)
+{
+    if (m->body_case == MESH__V1__DAEMON_MESSAGE__BODY_NOTICE && call->events.notice != NULL) {
+        call->events.notice(m->notice, call->events.arg);
+    }
+    codec_free_daemon(m);
 }
 
 static void frame_cb(struct conn *c, const struct frame_header *header, const uint8_t *payload, void *arg)
 {
     struct call *call = arg;
     (void)c;
-    if (!call->is_over) {
-        take_answer(call, payload, (size_t)header->length);
+    if (call->is_closed) {
+        return;
+    }
+    Mesh__V1__DaemonMessage *m = codec_decode_daemon(payload, (size_t)header->length);
+    if (m == NULL) {
+        fail(call);
+    } else if (call->is_answered) {
+        take_later(call, m);
+    } else {
+        take_answer(call, m);
     }
 }
 
@@ -92,13 +103,25 @@ static void closed_cb(struct conn *c, int status, const char *sentence, void *ar
     struct call *call = arg;
     (void)c;
     call->conn = NULL;
-    if (!call->is_over) {
-        bool is_plain_end = status == 0 || status == MESH_EPEER;
-        keep_failure(call, MESH_EDAEMON, is_plain_end ? "meshd ended the connection before it answered" : sentence);
-        finish(call);
+    if (call->is_closed) {
+        free_if_gone(call);
+    } else if (call->is_answered) {
+        if (call->events.lost != NULL) {
+            call->events.lost(call->events.arg);
+        }
     } else {
-        loop_stop(call->loop);
+        bool is_plain_end = status == 0 || status == MESH_EPEER;
+        (void)err_set(MESH_EDAEMON, "meshd at %.120s: %s", call->client->text,
+                      is_plain_end ? "it ended the connection before it answered" : sentence);
+        fail(call);
     }
+}
+
+int call_send(struct call *call, Mesh__V1__ClientMessage *m)
+{
+    m->request = REQUEST_QUESTION + 1;
+    return call->conn != NULL ? codec_send_client(call->conn, m)
+                              : err_set(MESH_EDAEMON, "the connection to meshd is gone");
 }
 
 static int send_question(struct call *call)
@@ -121,72 +144,107 @@ static void dialed_cb(struct conn *conn, int status, const char *sentence, void 
     struct call *call = arg;
     call->dial = NULL;
     call->conn = conn;
-    if (conn == NULL) {
-        keep_failure(call, status, sentence);
-        if (call->is_over) {
-            loop_stop(call->loop);
-        } else {
-            finish(call);
-        }
-        return;
+    if (conn != NULL) {
+        call->client->was_reached = true;
+        conn_set_events(conn, &events, call);
     }
-    call->client->was_reached = true;
-    conn_set_events(conn, &events, call);
-    if (call->is_over) {
+    if (call->is_closed) {
         conn_close(conn);
+        free_if_gone(call);
+    } else if (conn == NULL) {
+        (void)err_set(status == MESH_ENOMEM ? status : MESH_EDAEMON,
+                      "no meshd answers at %.110s: start one with 'meshd', or name another with --address or "
+                      "MESH_ADDRESS (%s)",
+                      call->client->text, sentence);
+        fail(call);
     } else if (send_question(call) != 0) {
-        keep_failure(call, mesh_last_error()->status, mesh_last_error()->message);
-        finish(call);
+        fail(call);
     }
 }
 
 static void deadline_cb(void *arg)
 {
     struct call *call = arg;
-    char sentence[256];
-    (void)snprintf(sentence, sizeof sentence, "meshd at %.150s did not answer within %lld ms", call->client->text,
-                   (long long)call->client->timeout_ms);
-    keep_failure(call, MESH_ETIMEDOUT, sentence);
-    finish(call);
+    (void)err_set(call->client->was_reached ? MESH_ETIMEDOUT : MESH_EDAEMON,
+                  "meshd at %.150s did not answer within %lld ms", call->client->text,
+                  (long long)call->client->timeout_ms);
+    fail(call);
 }
 
-static int call_status(struct call *call)
+struct call *call_start(struct loop *l, struct client *client, Mesh__V1__ClientMessage *m,
+                        const struct call_events *events)
 {
-    struct client *client = call->client;
-    if (call->status == 0) {
-        return call->answer != NULL ? 0 : err_set(MESH_EDAEMON, "meshd at %s gave no answer", client->text);
+    struct call *call = mem_new(struct call);
+    if (call == NULL) {
+        (void)err_no_memory(sizeof *call, "a request to meshd");
+        return NULL;
     }
-    if (!client->was_reached && call->status != MESH_ENOMEM) {
-        return err_set(MESH_EDAEMON,
-                       "no meshd answers at %.110s: start one with 'meshd', or name another with --address or "
-                       "MESH_ADDRESS (%s)",
-                       client->text, call->sentence);
+    client->was_reached = false;
+    call->client = client;
+    call->events = *events;
+    call->question = m;
+    call->deadline = loop_timer_start(l, client->timeout_ms, 0, deadline_cb, call);
+    if (call->deadline != NULL) {
+        call->dial = dial_start(l, &client->address, client->timeout_ms, false, dialed_cb, call);
     }
-    return err_set(call->status, "%s", call->sentence);
+    return call->dial != NULL ? call : call_close(call);
+}
+
+struct call *call_close(struct call *call)
+{
+    if (call != NULL && !call->is_closed) {
+        call->is_closed = true;
+        call->deadline = loop_timer_stop(call->deadline);
+        if (call->conn != NULL) {
+            conn_close(call->conn);
+        } else if (call->dial != NULL) {
+            dial_cancel(call->dial);
+        }
+        free_if_gone(call);
+    }
+    return NULL;
+}
+
+/* Waiting for it ------------------------------------------------------------------------------------------------------- */
+
+struct waiter {
+    struct loop *loop;
+    struct call *call;
+    Mesh__V1__DaemonMessage *answer;
+    mesh_error failure;
+};
+
+static void answered_cb(int status, Mesh__V1__DaemonMessage *m, void *arg)
+{
+    struct waiter *w = arg;
+    w->answer = m;
+    w->failure = status != 0 ? *mesh_last_error() : (mesh_error){ .status = MESH_OK };
+    w->call = call_close(w->call);
+    loop_stop(w->loop);
 }
 
 int client_call(struct client *client, Mesh__V1__ClientMessage *m, Mesh__V1__DaemonMessage **ret_reply)
 {
-    struct call call = { .client = client, .question = m, .loop = loop_new() };
-    int r = 0;
-    if (call.loop == NULL) {
+    struct waiter w = { .loop = loop_new() };
+    if (w.loop == NULL) {
         return mesh_last_error()->status;
     }
-    client->was_reached = false;
-    call.deadline = loop_timer_start(call.loop, client->timeout_ms, 0, deadline_cb, &call);
-    call.dial = dial_start(call.loop, &client->address, client->timeout_ms, false, dialed_cb, &call);
-    if (call.deadline == NULL || call.dial == NULL) {
-        keep_failure(&call, mesh_last_error()->status, mesh_last_error()->message);
-        finish(&call);
+    w.call = call_start(w.loop, client, m, &(struct call_events){ .answered = answered_cb, .arg = &w });
+    int r = 0;
+    if (w.call == NULL) {
+        w.failure = *mesh_last_error();
+        loop_stop(w.loop);
     }
-    r = loop_run(call.loop);
-    (void)loop_free(call.loop);
-    r = r == 0 ? call_status(&call) : r;
+    r = loop_run(w.loop);
+    (void)loop_free(w.loop);
+    if (w.failure.status != 0) {
+        r = err_restore(&w.failure);
+    }
     if (r != 0) {
-        codec_free_daemon(call.answer);
+        codec_free_daemon(w.answer);
         return r;
     }
-    *ret_reply = call.answer;
+    *ret_reply = w.answer;
     return 0;
 }
 

@@ -1,4 +1,4 @@
-/* client/ctl/client.h - one question to meshd and its answer, waited for on this thread.
+/* client/ctl/client.h - one question to meshd and its answer: on a loop, or waited for on this thread.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CTL_CLIENT_H
 #define CTL_CLIENT_H
@@ -6,6 +6,7 @@
 #include "ctl/ctl.h"
 #include "mesh/v1/control.pb-c.h"
 #include "wire/dial.h"
+#include "wire/loop.h"
 
 struct client {
     struct address address;
@@ -19,8 +20,27 @@ struct client {
  * MESH_EINVAL: the address is no address. */
 int client_find(const struct ctl *ctl, struct client *ret_client);
 
-/* Connects, says hello, sends m, waits for the answer.  MESH_EDAEMON: nothing answers there; MESH_ETIMEDOUT; else the status
- * of the answer with meshd's sentence.  Ownership: the reply is the caller's, for codec_free_daemon(). */
+struct call;
+
+struct call_events {
+    /* Exactly once, not before call_start() has returned, unless call_close() comes first: 0 with the answer (taken), or a
+     * status with the sentence set and NULL. */
+    void (*answered)(int status, Mesh__V1__DaemonMessage *answer, void *arg);
+    /* Each notice after the answer; may be NULL. */
+    void (*notice)(const Mesh__V1__Notice *notice, void *arg);
+    /* After the answer, if the connection ends by itself; may be NULL. */
+    void (*lost)(void *arg);
+    void *arg;
+};
+
+/* Connects, says hello, sends m (borrowed until it is answered); the connection stays until call_close().  Statuses of the
+ * answer: MESH_EDAEMON: nothing answers there; MESH_ETIMEDOUT; else that of meshd, with its sentence.  NULL: error set. */
+struct call *call_start(struct loop *l, struct client *client, Mesh__V1__ClientMessage *m,
+                        const struct call_events *events);
+int call_send(struct call *call, Mesh__V1__ClientMessage *m); /* one more message; its answer is dropped */
+struct call *call_close(struct call *call);                   /* sends what is on its way; NULL is fine; returns NULL */
+
+/* The same, waited for.  Ownership: the reply is the caller's, for codec_free_daemon(). */
 int client_call(struct client *client, Mesh__V1__ClientMessage *m, Mesh__V1__DaemonMessage **ret_reply);
 
 /* client_find() and client_call() in one; checks that the answer has the wanted body. */

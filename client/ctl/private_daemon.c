@@ -229,7 +229,7 @@ void private_daemon_stop(struct private_daemon *d)
         d->life_fd = -1;
     }
     if (d->pid > 0) {
-        if (!d->has_ended && !has_ended_within(d->pid, STOP_TIMEOUT_MS)) {
+        if (!has_ended_within(d->pid, STOP_TIMEOUT_MS)) {
             (void)kill(d->pid, SIGKILL);
             (void)has_ended_within(d->pid, STOP_TIMEOUT_MS);
         }

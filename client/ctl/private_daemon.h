@@ -12,8 +12,7 @@
 #include "wire/dial.h"
 
 struct private_daemon {
-    pid_t pid; /* 0: none */
-    bool has_ended;
+    pid_t pid;   /* 0: none */
     int life_fd; /* closing it ends the daemon */
     char folder[80];
     struct address address;

@@ -1,7 +1,7 @@
 /* client/ctl/run_job.c - the processes, signals and timers around the decisions of supervise.c.
  *
- * Happy path   fork all ranks; wait on the loop for their ends, their output, signals to us, the deadline; when the last
- *              rank has ended and its output is read, stop the loop.
+ * Happy path   ask meshd for the job; fork all ranks; wait on the loop for their ends, their output, signals to us, the
+ *              deadline; when the last rank has ended and its output is read, stop the loop.
  * Failures     a rank that cannot be started ends those that were.  Whatever happens, in the end every rank's process group
  *              gets SIGKILL: before the leader is reaped, so that its number cannot belong to anybody else by then.
  *
@@ -52,10 +52,12 @@ struct job {
     struct rank_fate *fates; /* [n_ranks] */
     pid_t *pids;             /* [n_ranks]; 0: not started */
     struct rank_slot *slots; /* [n_ranks] */
-    struct rank_slot daemon;
+    struct run_create create;
     struct signal_slot signals[ARRAY_SIZE(forwarded) + 1];
     struct loop_timer *deadline, *drain;
+    bool is_running; /* the ranks were started, supervise decides */
     bool has_finished;
+    int code;
 };
 
 static int n_ranks(const struct job *job)
@@ -81,12 +83,13 @@ static void finish(struct job *job)
         return;
     }
     job->has_finished = true;
+    job->code = job->is_running ? supervise_exit_code(&job->supervise) : job->code;
+    run_create_end(&job->create, job->code);
     job->deadline = loop_timer_stop(job->deadline);
     job->drain = loop_timer_stop(job->drain);
     for (int i = 0; i < n_ranks(job); i++) {
         job->slots[i].watch = loop_watch_stop(job->slots[i].watch);
     }
-    job->daemon.watch = loop_watch_stop(job->daemon.watch);
     for (size_t i = 0; i < ARRAY_SIZE(job->signals); i++) {
         job->signals[i].handle = loop_signal_stop(job->signals[i].handle);
     }
@@ -110,7 +113,7 @@ static void deadline_cb(void *arg)
 
 static void step(struct job *job, struct supervise_event event)
 {
-    if (job->has_finished) {
+    if (job->has_finished || !job->is_running) {
         return;
     }
     event.now_ms = clock_now_ms();
@@ -139,7 +142,7 @@ static void output_broken_cb(void *arg)
 static void output_ended_cb(void *arg)
 {
     struct job *job = arg;
-    if (job->supervise.phase == PHASE_OVER) {
+    if (job->is_running && job->supervise.phase == PHASE_OVER) {
         finish(job);
     }
 }
@@ -149,13 +152,14 @@ static void output_ended_cb(void *arg)
 /* The leader stays a zombie until the end of the job, so that its group's number stays its own. */
 static void look_at_rank(struct job *job, int rank)
 {
+    struct rank_slot *slot = &job->slots[rank];
     siginfo_t info = { .si_pid = 0 };
     if (job->has_finished || job->fates[rank].has_ended ||
         waitid(P_PID, (id_t)job->pids[rank], &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) {
         return;
     }
     int status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
-    job->slots[rank].watch = loop_watch_stop(job->slots[rank].watch);
+    slot->watch = loop_watch_stop(slot->watch);
     step(job, (struct supervise_event){ .kind = EVENT_RANK_ENDED, .rank = rank, .wait_status = status });
 }
 
@@ -166,38 +170,21 @@ static void rank_ended_cb(bool readable, bool writable, void *arg)
     look_at_rank(slot->job, slot->rank);
 }
 
-static void look_at_daemon(struct job *job)
-{
-    struct private_daemon *d = job->options->daemon;
-    if (d->pid > 0 && !d->has_ended && waitpid(d->pid, NULL, WNOHANG) == d->pid) {
-        d->has_ended = true;
-        job->daemon.watch = loop_watch_stop(job->daemon.watch);
-        step(job, (struct supervise_event){ .kind = EVENT_DAEMON_ENDED });
-    }
-}
-
-static void daemon_ended_cb(bool readable, bool writable, void *arg)
-{
-    (void)readable, (void)writable;
-    look_at_daemon(((struct rank_slot *)arg)->job);
-}
-
 static void child_cb(void *arg)
 {
     struct job *job = ((struct signal_slot *)arg)->job;
     for (int i = 0; i < n_ranks(job); i++) {
         look_at_rank(job, i);
     }
-    look_at_daemon(job);
 }
 
-static int watch_process(struct job *job, struct rank_slot *slot, pid_t pid, loop_watch_fn fn)
+static int watch_rank(struct job *job, int rank)
 {
+    struct rank_slot *slot = &job->slots[rank];
     struct signal_slot *child = &job->signals[ARRAY_SIZE(forwarded)];
-    slot->job = job;
-    slot->pid_fd = pidfd_open(pid, 0);
+    slot->pid_fd = pidfd_open(job->pids[rank], 0);
     if (slot->pid_fd >= 0) {
-        slot->watch = loop_watch_start(job->loop, slot->pid_fd, true, false, fn, slot);
+        slot->watch = loop_watch_start(job->loop, slot->pid_fd, true, false, rank_ended_cb, slot);
         return slot->watch != NULL ? 0 : mesh_last_error()->status;
     }
     if (child->handle == NULL) {
@@ -211,7 +198,13 @@ static int watch_process(struct job *job, struct rank_slot *slot, pid_t pid, loo
 static void signal_cb(void *arg)
 {
     struct signal_slot *slot = arg;
-    step(slot->job, (struct supervise_event){ .kind = EVENT_USER_SIGNAL, .signal_number = slot->signal_number });
+    struct job *job = slot->job;
+    if (!job->is_running && supervise_asks_to_stop(slot->signal_number)) {
+        job->code = EXIT_SIGNAL + slot->signal_number; /* while we still look for a meshd */
+        finish(job);
+        return;
+    }
+    step(job, (struct supervise_event){ .kind = EVENT_USER_SIGNAL, .signal_number = slot->signal_number });
     if (slot->signal_number == SIGTSTP) {
         (void)raise(SIGSTOP); /* the shell's `fg` sends us SIGCONT, which goes on to the ranks */
     }
@@ -231,7 +224,61 @@ static int watch_signals(struct job *job)
     return 0;
 }
 
-/* Beginning and end -------------------------------------------------------------------------------------------------- */
+/* Beginning and end ------------------------------------------------------------------------------------------------ */
+
+/* An exit code: of the launcher when it is its fault. */
+static int start_ranks(struct job *job, const struct launch *launch)
+{
+    sigset_t all, before;
+    int code = EXIT_OK;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all,
+                      &before); /* until exec a child has our handlers, which would write to our loop */
+    for (int i = 0; i < n_ranks(job) && code == EXIT_OK; i++) {
+        struct rank_process p;
+        code = launch_rank(launch, i, &p);
+        if (code == EXIT_OK) {
+            job->pids[i] = p.pid;
+            bool is_seen = run_output_add(job->output, i, p.output) == 0 && watch_rank(job, i) == 0;
+            code = is_seen ? EXIT_OK : EXIT_LAUNCHER;
+        }
+    }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return code;
+}
+
+static void created_cb(int code, void *arg)
+{
+    struct job *job = arg;
+    job->code = code;
+    if (code == EXIT_OK) {
+        struct launch launch = job->options->launch;
+        launch.job = job->create.job;
+        launch.address = job->create.client.text;
+        job->code = start_ranks(job, &launch);
+        if (job->code != EXIT_OK) {
+            say("%s", mesh_last_error()->message);
+        }
+    }
+    if (job->code != EXIT_OK) {
+        finish(job);
+        return;
+    }
+    job->is_running = true;
+    supervise_init(&job->supervise, job->fates, n_ranks(job), &job->options->limits, clock_now_ms());
+    step(job, (struct supervise_event){ .kind = EVENT_TIME });
+}
+
+static void died_cb(int rank, void *arg)
+{
+    step(arg, (struct supervise_event){ .kind = EVENT_DEATH_TOLD, .rank = rank });
+}
+
+static void lost_cb(void *arg)
+{
+    const struct job *job = arg;
+    say("meshd at %s is gone; the ranks go on without it", job->create.client.text);
+}
 
 static int job_init(struct job *job)
 {
@@ -245,7 +292,6 @@ static int job_init(struct job *job)
     for (int i = 0; i < n_ranks(job); i++) {
         job->slots[i] = (struct rank_slot){ .job = job, .rank = i, .pid_fd = -1 };
     }
-    job->daemon = (struct rank_slot){ .job = job, .pid_fd = -1 };
     job->loop = loop_new();
     if (job->loop == NULL) {
         return mesh_last_error()->status;
@@ -260,38 +306,12 @@ static int job_init(struct job *job)
         .arg = job,
     };
     job->output = run_output_new(&output);
-    int r = job->output != NULL ? watch_signals(job) : mesh_last_error()->status;
-    if (r == 0 && job->options->daemon->pid > 0) {
-        r = watch_process(job, &job->daemon, job->options->daemon->pid, daemon_ended_cb);
-    }
-    return r;
-}
-
-/* An exit code: of the launcher when it is its fault. */
-static int start_ranks(struct job *job)
-{
-    sigset_t all, before;
-    int code = EXIT_OK;
-    (void)sigfillset(&all);
-    (void)sigprocmask(SIG_SETMASK, &all,
-                      &before); /* until exec a child has our handlers, which would write to our loop */
-    for (int i = 0; i < n_ranks(job) && code == EXIT_OK; i++) {
-        struct rank_process p;
-        code = launch_rank(&job->options->launch, i, &p);
-        if (code == EXIT_OK) {
-            job->pids[i] = p.pid;
-            bool is_seen = run_output_add(job->output, i, p.output) == 0 &&
-                           watch_process(job, &job->slots[i], p.pid, rank_ended_cb) == 0;
-            code = is_seen ? EXIT_OK : EXIT_LAUNCHER;
-        }
-    }
-    (void)sigprocmask(SIG_SETMASK, &before, NULL);
-    return code;
+    return job->output != NULL ? watch_signals(job) : mesh_last_error()->status;
 }
 
 static void kill_and_reap(struct job *job)
 {
-    for (int i = 0; i < n_ranks(job) && job->pids != NULL; i++) {
+    for (int i = 0; i < n_ranks(job) && job->slots != NULL; i++) {
         if (job->pids[i] > 0) {
             bool is_stuck = job->supervise.is_given_up && !job->fates[i].has_ended;
             (void)kill(-job->pids[i], SIGKILL);
@@ -301,9 +321,6 @@ static void kill_and_reap(struct job *job)
         if (job->slots[i].pid_fd >= 0) {
             (void)close(job->slots[i].pid_fd);
         }
-    }
-    if (job->daemon.pid_fd >= 0) {
-        (void)close(job->daemon.pid_fd);
     }
 }
 
@@ -325,30 +342,32 @@ static void say_how_it_ended(const struct job *job)
 
 int run_job(const struct run_job_options *options)
 {
-    struct job job = { .options = options };
+    struct job job = { .options = options, .code = EXIT_LAUNCHER };
+    job.create = (struct run_create){
+        .options = options->create, .done = created_cb, .died = died_cb, .lost = lost_cb, .arg = &job
+    };
     int r = job_init(&job);
-    int code = r == 0 ? start_ranks(&job) : EXIT_LAUNCHER;
-    if (code == EXIT_OK) {
-        supervise_init(&job.supervise, job.fates, n_ranks(&job), &options->limits, clock_now_ms());
-        step(&job, (struct supervise_event){ .kind = EVENT_TIME });
+    job.create.loop = job.loop;
+    if (r == 0) {
+        run_create_start(&job.create);
     } else {
         say("%s", mesh_last_error()->message);
-        if (job.loop != NULL) {
-            finish(&job);
-        }
+    }
+    if (r != 0 && job.loop != NULL) {
+        finish(&job);
     }
     if (job.loop != NULL && loop_run(job.loop) != 0) {
         say("%s", mesh_last_error()->message);
-        code = EXIT_LAUNCHER;
+        job.code = EXIT_LAUNCHER;
     }
     kill_and_reap(&job);
     (void)loop_free(job.loop);
-    if (code == EXIT_OK) {
+    if (job.is_running) {
         say_how_it_ended(&job);
-        code = supervise_exit_code(&job.supervise);
     }
+    run_create_fini(&job.create);
     mem_free(job.fates);
     mem_free(job.pids);
     mem_free(job.slots);
-    return code;
+    return job.code;
 }

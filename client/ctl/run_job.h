@@ -4,16 +4,16 @@
 #define CTL_RUN_JOB_H
 
 #include "ctl/launch.h"
-#include "ctl/private_daemon.h"
+#include "ctl/run_create.h"
 #include "ctl/supervise.h"
 
 struct run_job_options {
-    struct launch launch;
+    struct launch launch; /* job and address are filled in when they are known */
+    struct run_create_options create;
     struct supervise_limits limits;
-    bool is_tagged;                /* lines begin with "[rank] " */
-    bool has_color[2];             /* tags in colour on standard output, standard error */
-    bool is_verbose;               /* say how each rank ended */
-    struct private_daemon *daemon; /* watched too; pid 0: none */
+    bool is_tagged;    /* lines begin with "[rank] " */
+    bool has_color[2]; /* tags in colour on standard output, standard error */
+    bool is_verbose;   /* say how each rank ended */
 };
 
 /* Returns the exit code of `meshctl run`; no process of the job is left. */

@@ -72,9 +72,6 @@ static void write_stuck(const struct supervise *s, const pid_t *pids, struct buf
 /* What happened, when no rank was the cause; "" when nothing did. */
 static const char *other_cause(const struct supervise *s)
 {
-    if (s->is_daemon_lost) {
-        return "the private meshd of this job ended unexpectedly";
-    }
     if (s->is_timed_out) {
         return "the job ran longer than --timeout";
     }

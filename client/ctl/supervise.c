@@ -1,8 +1,7 @@
 /* client/ctl/supervise.c - the step function of a running job.
  *
- * The cause is the failure that was seen first.  When two are seen within SAME_TIME_MS, their order says little (a killed
- * process is seen ended a little after its connections closed): then a death by signal is the cause rather than an exit,
- * for the others end by exit when they hear of it.
+ * The cause is the failure that was seen first, unless meshd says that another rank died first: its connections were gone
+ * before it was seen ended, and the others may have heard, and ended, in between.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/supervise.h"
 
@@ -12,8 +11,6 @@
 
 #include "base/clock.h"
 #include "ctl/exit_codes.h"
-
-#define SAME_TIME_MS 50
 
 bool fate_is_failure(const struct rank_fate *f)
 {
@@ -37,6 +34,7 @@ void supervise_init(struct supervise *s, struct rank_fate *fate, int n_ranks, co
         .started_ms = now_ms,
         .deadline_ms = limits->time_limit_ms > 0 ? later(now_ms, limits->time_limit_ms) : DEADLINE_NEVER,
         .cause = -1,
+        .first_told = -1,
     };
 }
 
@@ -64,14 +62,13 @@ static int enter(struct supervise *s, enum supervise_phase phase, int64_t now_ms
     return 0;
 }
 
-static bool is_likelier_cause(const struct supervise *s, const struct rank_fate *f)
+/* meshd's word counts when that rank did fail, by itself. */
+static void correct_cause(struct supervise *s)
 {
-    if (s->cause < 0 || s->phase != PHASE_REPORTING) {
-        return false;
+    if (s->cause >= 0 && s->first_told >= 0) {
+        const struct rank_fate *f = &s->fate[s->first_told];
+        s->cause = fate_is_failure(f) && !f->is_ours ? s->first_told : s->cause;
     }
-    const struct rank_fate *first = &s->fate[s->cause];
-    return WIFSIGNALED(f->wait_status) && !WIFSIGNALED(first->wait_status) &&
-           f->ended_ms - first->ended_ms <= SAME_TIME_MS;
 }
 
 static int rank_ended(struct supervise *s, const struct supervise_event *e)
@@ -86,14 +83,11 @@ static int rank_ended(struct supervise *s, const struct supervise_event *e)
     f->is_ours = s->phase >= PHASE_STOPPING;
     s->n_alive--;
     int signal_number = 0;
-    if (fate_is_failure(f)) {
-        if (s->phase == PHASE_RUNNING) {
-            s->cause = e->rank;
-            signal_number = enter(s, PHASE_REPORTING, e->now_ms);
-        } else if (is_likelier_cause(s, f)) {
-            s->cause = e->rank;
-        }
+    if (fate_is_failure(f) && s->phase == PHASE_RUNNING) {
+        s->cause = e->rank;
+        signal_number = enter(s, PHASE_REPORTING, e->now_ms);
     }
+    correct_cause(s);
     if (s->n_alive == 0) {
         (void)enter(s, PHASE_OVER, e->now_ms);
         return 0;
@@ -101,14 +95,23 @@ static int rank_ended(struct supervise *s, const struct supervise_event *e)
     return signal_number;
 }
 
-static bool asks_to_stop(int signal_number)
+bool supervise_asks_to_stop(int signal_number)
 {
     return signal_number == SIGINT || signal_number == SIGTERM || signal_number == SIGQUIT;
 }
 
+static int death_told(struct supervise *s, const struct supervise_event *e)
+{
+    if (s->first_told < 0 && e->rank >= 0 && e->rank < s->n_ranks) {
+        s->first_told = e->rank;
+        correct_cause(s);
+    }
+    return 0;
+}
+
 static int user_signal(struct supervise *s, const struct supervise_event *e)
 {
-    if (!asks_to_stop(e->signal_number)) {
+    if (!supervise_asks_to_stop(e->signal_number)) {
         return e->signal_number;
     }
     if (s->user_signal != 0) {
@@ -147,19 +150,18 @@ static int time_passed(struct supervise *s, const struct supervise_event *e)
 
 int supervise_step(struct supervise *s, const struct supervise_event *e)
 {
-    if (s->phase == PHASE_OVER) {
+    if (s->phase == PHASE_OVER && e->kind != EVENT_DEATH_TOLD) {
         return 0;
     }
     switch (e->kind) {
     case EVENT_RANK_ENDED:
         return rank_ended(s, e);
+    case EVENT_DEATH_TOLD:
+        return death_told(s, e);
     case EVENT_USER_SIGNAL:
         return user_signal(s, e);
     case EVENT_TIME:
         return time_passed(s, e);
-    case EVENT_DAEMON_ENDED:
-        s->is_daemon_lost = s->phase == PHASE_RUNNING;
-        return s->is_daemon_lost ? enter(s, PHASE_REPORTING, e->now_ms) : 0;
     case EVENT_OUTPUT_CLOSED:
         s->is_output_closed = true;
         return s->phase < PHASE_TERM ? enter(s, PHASE_TERM, e->now_ms) : 0;
@@ -193,7 +195,7 @@ int supervise_exit_code(const struct supervise *s)
     if (s->cause >= 0) {
         return code_of(&s->fate[s->cause]);
     }
-    if (s->is_given_up || s->is_daemon_lost) {
+    if (s->is_given_up) {
         return EXIT_LAUNCHER;
     }
     if (s->is_timed_out) {

@@ -1,6 +1,6 @@
 /* client/ctl/supervise.h - the decisions of `meshctl run` while ranks run: whom to signal, when, who was the cause.
  *
- *                     a rank fails, meshd is gone             report_ms           grace_ms
+ *                         a rank fails                        report_ms           grace_ms
  *      RUNNING -------------------------------> REPORTING --------------> TERM -----------> KILL --> OVER
  *         |   \                                                             ^                 ^
  *         |    '-- time limit, output closed -------------------------------'                 |
@@ -33,9 +33,9 @@ struct rank_fate {
 
 enum supervise_event_kind {
     EVENT_RANK_ENDED,    /* rank, wait_status */
+    EVENT_DEATH_TOLD,    /* rank: meshd lost its connection before it had left */
     EVENT_USER_SIGNAL,   /* signal_number: meshctl itself got it */
     EVENT_TIME,          /* the clock passed supervise.deadline_ms */
-    EVENT_DAEMON_ENDED,  /* the private meshd is gone */
     EVENT_OUTPUT_CLOSED, /* nobody reads our standard output any more */
 };
 
@@ -57,8 +57,9 @@ struct supervise {
     enum supervise_phase phase;
     int64_t started_ms, deadline_ms; /* DEADLINE_NEVER: EVENT_TIME is not wanted */
     int cause;                       /* rank; -1: none */
+    int first_told;                  /* the rank of the first EVENT_DEATH_TOLD; -1: none */
     int user_signal;                 /* the first that asks to stop; 0: none */
-    bool is_timed_out, is_daemon_lost, is_output_closed, is_given_up;
+    bool is_timed_out, is_output_closed, is_given_up;
 };
 
 void supervise_init(struct supervise *s, struct rank_fate *fate, int n_ranks, const struct supervise_limits *limits,
@@ -69,5 +70,6 @@ int supervise_step(struct supervise *s, const struct supervise_event *e);
 
 int supervise_exit_code(const struct supervise *s);
 bool fate_is_failure(const struct rank_fate *f);
+bool supervise_asks_to_stop(int signal_number);
 
 #endif
