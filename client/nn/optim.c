@@ -43,7 +43,8 @@ MESH_API mesh_optimizer *mesh_optimizer_free(mesh_optimizer *o)
     }
     for (size_t i = 0; i < o->slots.n; i++) {
         mem_free(o->slots.at[i].name);
-        tensor_unref(o->slots.at[i].moment);
+        tensor_unref(o->slots.at[i].moment[0]);
+        tensor_unref(o->slots.at[i].moment[1]);
     }
     VEC_FINI(&o->slots);
     if (o->prev != NULL) {
@@ -75,6 +76,14 @@ MESH_API int mesh_optimizer_set_lr(mesh_optimizer *o, double lr)
     }
     o->lr = lr;
     return 0;
+}
+
+int optimizer_need_moment(struct optimizer_slot *slot, int which, const struct mesh_tensor *p)
+{
+    if (slot->moment[which] == NULL) {
+        slot->moment[which] = tensor_new_zeroed(p->shape, p->dtype);
+    }
+    return slot->moment[which] != NULL ? 0 : (int)mesh_last_error()->status;
 }
 
 static bool is_module_there(const mesh_optimizer *o)
@@ -128,7 +137,7 @@ static int prepare_one(mesh_optimizer *o, const mesh_module *owner, struct param
     if (slot == NULL) {
         return MESH_ENOMEM;
     }
-    if (slot->has_stepped && !mesh_placements_equal(slot->placements, p->value->placements)) {
+    if (slot->n_steps > 0 && !mesh_placements_equal(slot->placements, p->value->placements)) {
         return err_set(MESH_ESTATE,
                        "parameter \"%s\" was laid out anew since the last step: parallelize a module before the first",
                        p->name);
@@ -169,7 +178,7 @@ static int run(mesh_optimizer *o, const update_list *list)
         mesh_dtensor *value = u->parameter->value;
         r = o->update(o, value->local, u->gradient->local, slot);
         if (r == 0) {
-            slot->has_stepped = true;
+            slot->n_steps++;
             dtensor_unref(value->grad);
             value->grad = NULL;
         }

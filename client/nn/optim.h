@@ -11,8 +11,9 @@ struct optimizer_slot { /* of one parameter; in the order of the module's tree *
     char *name;         /* of its own within its module, to notice that the tree changed; owned */
     uint64_t owner;     /* id of that module */
     mesh_placements placements;
-    struct mesh_tensor *moment; /* like the local part; owned reference; NULL before the first step */
-    bool has_stepped;
+    struct mesh_tensor
+        *moment[2]; /* like the local part; owned references; NULL: not needed, or before the first step */
+    uint64_t n_steps;
 };
 
 /* The parameter's local part, the gradient's, the state. */
@@ -24,11 +25,17 @@ struct mesh_optimizer {
     uint64_t module_id;
     update_fn update;
     double lr;
-    mesh_sgd_options sgd;
+    union {
+        mesh_sgd_options sgd;
+        struct adamw_step adamw; /* but lr and the step's number */
+    } as;
     VEC(struct optimizer_slot) slots;
     struct nn_session *session;
     mesh_optimizer *next, *prev;
 };
+
+/* Makes the moment, of zeros, if it is not there yet. */
+int optimizer_need_moment(struct optimizer_slot *slot, int which, const struct mesh_tensor *p);
 
 mesh_optimizer *optimizer_new(mesh_module *m, update_fn update, double lr); /* NULL: error set */
 

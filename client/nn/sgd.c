@@ -9,19 +9,14 @@
 static int update(const mesh_optimizer *o, struct mesh_tensor *p, const struct mesh_tensor *g,
                   struct optimizer_slot *slot)
 {
-    bool has_momentum = o->sgd.momentum > 0;
-    if (has_momentum && slot->moment == NULL) {
-        slot->moment = tensor_new_zeroed(p->shape, p->dtype);
-        if (slot->moment == NULL) {
-            return (int)mesh_last_error()->status;
-        }
-    }
+    const mesh_sgd_options *options = &o->as.sgd;
+    int r = options->momentum > 0 ? optimizer_need_moment(slot, 0, p) : 0;
     struct sgd_step step = { .lr = o->lr,
-                             .momentum = o->sgd.momentum,
-                             .weight_decay = o->sgd.weight_decay,
-                             .nesterov = o->sgd.nesterov,
-                             .is_first = !slot->has_stepped };
-    return k_sgd_step(p, g, slot->moment, &step);
+                             .momentum = options->momentum,
+                             .weight_decay = options->weight_decay,
+                             .nesterov = options->nesterov,
+                             .is_first = slot->n_steps == 0 };
+    return r < 0 ? r : k_sgd_step(p, g, slot->moment[0], &step);
 }
 
 static bool is_usable(double x)
@@ -51,6 +46,6 @@ MESH_API mesh_optimizer *mesh_sgd_opt(mesh_module *m, const mesh_sgd_options *o)
     if (optimizer == NULL) {
         return scope_fail((int)mesh_last_error()->status);
     }
-    optimizer->sgd = *o;
+    optimizer->as.sgd = *o;
     return optimizer;
 }

@@ -93,6 +93,16 @@ struct sgd_step {
 };
 int k_sgd_step(struct mesh_tensor *p, const struct mesh_tensor *g, struct mesh_tensor *m, const struct sgd_step *s);
 
+/* Likewise, with both moments, zero before step number 1:
+ *   p -= lr weight_decay p;  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g
+ *   p -= lr (m / (1 - beta1^number)) / (sqrt(v / (1 - beta2^number)) + eps) */
+struct adamw_step {
+    double lr, beta1, beta2, eps, weight_decay;
+    uint64_t number;
+};
+int k_adamw_step(struct mesh_tensor *p, const struct mesh_tensor *g, struct mesh_tensor *m, struct mesh_tensor *v,
+                 const struct adamw_step *s);
+
 /* Boxes: a part of a dense tensor, given by offset and extent per dim. */
 struct box {
     int ndim;

@@ -1,6 +1,6 @@
-/* tests/unit/nn/test_sgd.c - the optimizer against its formula, written out for one number at a time.
+/* tests/unit/nn/test_optim.c - the optimizers against their formulas, written out for one number at a time.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
+#include <math.h>
 
 #include "harness/check_main.h"
 #include "harness/ranks.h"
@@ -79,6 +79,50 @@ START_TEST(a_step_on_sharded_parameters_follows_the_formula_without_communicatio
 }
 END_TEST
 
+/* What element i is after `steps` steps of AdamW with the gradient (i + 1) step. */
+static double by_adamw(int i, int steps, double weight_decay)
+{
+    double p = i, m = 0, v = 0, lr = 0.1, beta1 = 0.8, beta2 = 0.999;
+    for (int t = 1; t <= steps; t++) {
+        double g = (i + 1) * t;
+        p -= lr * weight_decay * p;
+        m = beta1 * m + (1 - beta1) * g;
+        v = beta2 * v + (1 - beta2) * g * g;
+        p -= lr * (m / (1 - pow(beta1, t))) / (sqrt(v / (1 - pow(beta2, t))) + 1e-8);
+    }
+    return p;
+}
+
+static int adamw_steps(void *arg)
+{
+    const double *weight_decay = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(mesh_world_size()), NULL);
+    mesh_module *module = mesh_module_new(&holder, NULL);
+    mesh_dtensor *p = numbers(m, 0, 1, mesh_shard(0));
+    mesh_module_add_parameter(module, "p", p);
+    mesh_optimizer *o = mesh_adamw(module, .lr = 0.1, .beta1 = 0.8, .weight_decay = weight_decay);
+    for (int step = 1; step <= 3; step++) {
+        REQUIRE(mesh_backward_from(mesh_mul_scalar(p, step), numbers(m, 1, 1, mesh_replicate())) == 0);
+        REQUIRE(mesh_optimizer_step(o) == 0);
+        mesh_tensor *full = mesh_full_tensor(p);
+        for (int i = 0; i < N; i++) {
+            double want = by_adamw(i, step, weight_decay != NULL ? *weight_decay : 0.01);
+            REQUIRE_NEAR(((const double *)mesh_tensor_data(full))[i], want, 1e-12);
+        }
+    }
+    mesh_scope *scope = mesh_scope_begin();
+    REQUIRE(mesh_adamw(module, .beta1 = 1) == NULL);
+    REQUIRE(mesh_scope_end(scope) == MESH_EINVAL);
+    return 0;
+}
+START_TEST(adamw_follows_its_formula_with_a_decay_of_a_hundredth_unless_told)
+{
+    double weight_decay = 0;
+    ranks_run(2, adamw_steps, NULL);
+    ranks_run(2, adamw_steps, &weight_decay);
+}
+END_TEST
+
 static int life(void *arg)
 {
     (void)arg;
@@ -102,11 +146,12 @@ END_TEST
 
 Suite *test_suite(void)
 {
-    Suite *s = suite_create("sgd");
-    TCase *t = tcase_create("sgd");
+    Suite *s = suite_create("optim");
+    TCase *t = tcase_create("optim");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_step_on_sharded_parameters_follows_the_formula_without_communication, 0,
                         (int)(sizeof settings / sizeof settings[0]));
+    tcase_add_test(t, adamw_follows_its_formula_with_a_decay_of_a_hundredth_unless_told);
     tcase_add_test(t, an_optimizer_outlives_its_module_and_ends_alone_or_with_the_session);
     suite_add_tcase(s, t);
     return s;
