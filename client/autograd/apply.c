@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autograd/grads.h"
+#include "base/dtype.h"
 #include "base/error.h"
 
 int apply_plain(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
@@ -28,12 +29,12 @@ int ag_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
 {
     const struct op_row *row = &op_table[id];
     const struct gradient *gradient = gradient_of(id);
-    bool records = tape_wants(in, row->n_in);
+    bool records = gradient != &CONSTANT && tape_wants(in, row->n_in);
     if (records && gradient->run == NULL) {
         return err_set(MESH_EUNSUPPORTED, "%s has no gradient; apply it to mesh_detach() of its input", row->name);
     }
     int r = apply_plain(id, in, attr, ret_out);
-    if (r < 0 || !records) {
+    if (r < 0 || !records || dtype_kind(ret_out[0]->dtype) != DTYPE_FLOAT) { /* what is counted has no slope */
         return r;
     }
     return tape_record(

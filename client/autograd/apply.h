@@ -6,7 +6,7 @@
 #include "autograd/tape.h"
 
 /* As op_apply(), and records it when this thread records and an input requires a gradient.  An operator without a
- * gradient is then MESH_EUNSUPPORTED. */
+ * gradient is then MESH_EUNSUPPORTED; a result that is no floating number is never recorded. */
 int ag_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
 
 /* As op_apply(), with arguments made clean: their bytes, padding too, are a function of their values, so that what was

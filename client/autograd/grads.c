@@ -6,6 +6,7 @@
 #include "tensor/shape.h"
 
 static const struct gradient NO_GRADIENT = { .run = NULL };
+const struct gradient CONSTANT = { .run = NULL };
 
 /* clang-format off */
 static const struct gradient *const gradients[N_OPS] = {

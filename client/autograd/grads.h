@@ -10,6 +10,9 @@
 
 const struct gradient *gradient_of(enum op_id id); /* never NULL; run is NULL when the operator has none */
 
+/* Of results that move in jumps (comparisons, indices): they are never recorded, nor is that an error. */
+extern const struct gradient CONSTANT;
+
 /* One for each name in the gradient column of ops.def. */
 extern const struct gradient g_add, g_sub, g_mul, g_div, g_neg, g_mul_scalar, g_add_scalar;
 extern const struct gradient g_relu, g_gelu, g_tanh;

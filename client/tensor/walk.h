@@ -16,7 +16,7 @@
 
 #include <mesh/base.h>
 
-#define WALK_OPERANDS 3
+#define WALK_OPERANDS 4
 #define WALK_MAX_NDIM (MESH_MAX_NDIM + 1)
 
 struct walk {

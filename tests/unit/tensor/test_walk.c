@@ -8,10 +8,10 @@ START_TEST(equal_dense_shapes_are_one_row)
 {
     struct walk w;
     walk_init(&w);
-    walk_push(&w, 3, (int64_t[]){ 10, 10, 10 });
-    walk_push(&w, 1, (int64_t[]){ 10, 10, 10 });
-    walk_push(&w, 5, (int64_t[]){ 2, 2, 2 });
-    walk_push(&w, 2, (int64_t[]){ 1, 1, 1 });
+    walk_push(&w, 3, (int64_t[WALK_OPERANDS]){ 10, 10, 10 });
+    walk_push(&w, 1, (int64_t[WALK_OPERANDS]){ 10, 10, 10 });
+    walk_push(&w, 5, (int64_t[WALK_OPERANDS]){ 2, 2, 2 });
+    walk_push(&w, 2, (int64_t[WALK_OPERANDS]){ 1, 1, 1 });
     ck_assert_int_eq(w.ndim, 1);
     ck_assert_int_eq(walk_inner(&w), 30);
     ck_assert_int_eq(walk_step(&w, 0), 1);
@@ -24,9 +24,9 @@ START_TEST(broadcast_dimension_keeps_its_zero_stride)
     struct walk_at at;
     int n = 0;
     walk_init(&w);
-    walk_push(&w, 4, (int64_t[]){ 6, 0, 1 });
-    walk_push(&w, 2, (int64_t[]){ 3, 3, 0 });
-    walk_push(&w, 3, (int64_t[]){ 1, 1, 0 });
+    walk_push(&w, 4, (int64_t[WALK_OPERANDS]){ 6, 0, 1 });
+    walk_push(&w, 2, (int64_t[WALK_OPERANDS]){ 3, 3, 0 });
+    walk_push(&w, 3, (int64_t[WALK_OPERANDS]){ 1, 1, 0 });
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
         ck_assert_int_eq(at.offset[0], 6 * n);
         ck_assert_int_eq(at.offset[1], 0);
@@ -44,9 +44,9 @@ START_TEST(three_loops_come_back_to_their_beginnings)
     struct walk_at at;
     int64_t n = 0;
     walk_init(&w);
-    walk_push(&w, 2, (int64_t[]){ 100, 1, 0 });
-    walk_push(&w, 3, (int64_t[]){ 10, 2, 0 });
-    walk_push(&w, 5, (int64_t[]){ 1, 6, 0 });
+    walk_push(&w, 2, (int64_t[WALK_OPERANDS]){ 100, 1, 0 });
+    walk_push(&w, 3, (int64_t[WALK_OPERANDS]){ 10, 2, 0 });
+    walk_push(&w, 5, (int64_t[WALK_OPERANDS]){ 1, 6, 0 });
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
         ck_assert_int_eq(at.offset[0], n / 3 * 100 + n % 3 * 10);
         ck_assert_int_eq(at.offset[1], n / 3 + n % 3 * 2);
@@ -64,8 +64,8 @@ START_TEST(scalar_is_one_row_of_one_and_empty_has_no_row)
     ck_assert(walk_first(&w, &at));
     ck_assert_int_eq(walk_inner(&w), 1);
     ck_assert(!walk_next(&w, &at));
-    walk_push(&w, 3, (int64_t[]){ 0, 0, 0 });
-    walk_push(&w, 0, (int64_t[]){ 1, 1, 1 });
+    walk_push(&w, 3, (int64_t[WALK_OPERANDS]){ 0, 0, 0 });
+    walk_push(&w, 0, (int64_t[WALK_OPERANDS]){ 1, 1, 1 });
     ck_assert(!walk_first(&w, &at));
 }
 END_TEST
