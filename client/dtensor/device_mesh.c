@@ -128,6 +128,7 @@ static mesh_device_mesh *mesh_new(struct mesh_session *s, int ndim, const int *s
         return NULL;
     }
     m->session = s;
+    m->state = dtensor_state(s);
     m->ndim = ndim;
     m->n_ranks = 1;
     m->has_names = names != NULL;

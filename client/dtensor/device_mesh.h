@@ -13,7 +13,8 @@
 
 struct mesh_device_mesh {
     struct mesh_session *session;
-    uint64_t id; /* hash of shape, ranks and names: equal meshes are equal */
+    struct dtensor_state *state; /* of the session, which outlives the mesh */
+    uint64_t id;                 /* hash of shape, ranks and names: equal meshes are equal */
     int ndim;
     int size[MESH_MAX_MESH_NDIM];
     int n_ranks;

@@ -26,24 +26,48 @@ struct decision {
     int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
 };
 
+/* Words of 64 bits: few, because they are hashed at every call. */
+#define SIGNATURE_WORDS (3 + MESH_MAX_NDIM + sizeof(struct op_attr) / 8 + OP_MAX_INPUTS * (1 + MESH_MAX_NDIM))
 struct signature {
     size_t n;
-    uint8_t bytes[32 + sizeof(struct op_attr) + OP_MAX_INPUTS * (sizeof(mesh_shape) + sizeof(mesh_placements) + 8)];
+    uint64_t word[SIGNATURE_WORDS];
 };
 
-static void sign(struct signature *s, const void *bytes, size_t n)
+static void sign(struct signature *s, const void *words, size_t bytes)
 {
-    memcpy(s->bytes + s->n, bytes, n);
-    s->n += n;
+    memcpy(&s->word[s->n], words, bytes);
+    s->n += bytes / 8;
 }
 
+/* dtype and ndim in 4 bits each, then 12 bits per placement. */
 static void sign_input(struct signature *s, const mesh_dtensor *x)
 {
-    int facts[2] = { x ? (int)x->dtype : 0, x ? x->shape.ndim : -1 };
-    sign(s, facts, sizeof facts);
-    if (x) {
-        sign(s, x->shape.dim, (size_t)x->shape.ndim * sizeof x->shape.dim[0]);
-        sign(s, x->placements.at, (size_t)x->placements.n * sizeof x->placements.at[0]);
+    uint64_t word = 0;
+    if (!x) {
+        sign(s, &word, sizeof word);
+        return;
+    }
+    for (int i = 0; i < x->placements.n; i++) {
+        const mesh_placement *p = &x->placements.at[i];
+        word = word << 12 | (uint64_t)p->kind << 8 | (uint64_t)p->dim << 4 | (uint64_t)p->op;
+    }
+    word = word << 8 | (uint64_t)x->dtype << 4 | (uint64_t)x->shape.ndim;
+    sign(s, &word, sizeof word);
+    sign(s, x->shape.dim, (size_t)x->shape.ndim * sizeof x->shape.dim[0]);
+}
+
+/* Most operators have none: one word says so. */
+static void sign_attr(struct signature *s, const struct op_attr *attr)
+{
+    static const struct op_attr none;
+    const size_t begin = offsetof(struct op_attr, dims), n = sizeof *attr - begin;
+    const char *rest = (const char *)attr + begin; /* no padding from here on */
+    bool has_rest = memcmp(rest, (const char *)&none + begin, n) != 0;
+    uint64_t word = (uint64_t)attr->shape.ndim << 1 | has_rest;
+    sign(s, &word, sizeof word);
+    sign(s, attr->shape.dim, (size_t)attr->shape.ndim * sizeof attr->shape.dim[0]);
+    if (has_rest) {
+        sign(s, rest, n);
     }
 }
 
@@ -51,17 +75,19 @@ static void sign_all(enum op_id id, mesh_dtensor *const *in, const struct op_att
                      struct signature *ret_signature)
 {
     struct signature *s = ret_signature;
-    int op = (int)id;
+    uint64_t op[2] = { (uint64_t)id, (uint64_t)(uintptr_t)in[0]->mesh };
     s->n = 0;
-    sign(s, &op, sizeof op);
-    sign(s, &in[0]->mesh, sizeof in[0]->mesh);
-    sign(s, &attr->shape.ndim, sizeof attr->shape.ndim);
-    sign(s, attr->shape.dim, (size_t)attr->shape.ndim * sizeof attr->shape.dim[0]);
-    sign(s, &attr->dims, sizeof *attr - offsetof(struct op_attr, dims)); /* no padding from here on */
+    sign(s, op, sizeof op);
+    sign_attr(s, attr);
     for (int i = 0; i < op_table[id].n_in; i++) {
         sign_input(s, in[i]);
     }
 }
+
+_Static_assert(offsetof(struct op_attr, dims) % 8 == 0 && sizeof(struct op_attr) % 8 == 0,
+               "arguments are signed in words");
+_Static_assert(MESH_MAX_NDIM < 16 && MESH_BXOR < 16 && MESH_BOOL < 16 && MESH_MAX_MESH_NDIM * 12 + 8 <= 64,
+               "facts fit a word");
 
 static void find_facts(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
                        struct op_shapes *ret_shapes)
@@ -230,23 +256,23 @@ int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
     static const struct op_attr none;
     const struct op_row *op = &op_table[id];
     int r = check_inputs(op, id, in);
-    struct dtensor_state *st = r == 0 ? dtensor_state(in[0]->mesh->session) : NULL;
     struct signature s;
     struct decision d;
-    if (!st) {
-        return r < 0 ? r : last_status();
+    if (r < 0) {
+        return r;
     }
+    struct dtensor_state *st = in[0]->mesh->state;
     attr = attr ? attr : &none;
     if (attr->shape.ndim < 0 || attr->shape.ndim > MESH_MAX_NDIM) {
         return err_set(MESH_ESHAPE, "%s: a shape of %d dims; at most %d", op->name, attr->shape.ndim, MESH_MAX_NDIM);
     }
     sign_all(id, in, attr, &s);
-    if (!memory_recall(st, s.bytes, s.n, &d, sizeof d)) {
+    if (!memory_recall(st, s.word, s.n * 8, &d, sizeof d)) {
         r = decide(op, in, attr, &d);
         if (r < 0) {
             return r;
         }
-        memory_store(st, s.bytes, s.n, &d, sizeof d);
+        memory_store(st, s.word, s.n * 8, &d, sizeof d);
     }
     return run(op, &d, in, ret_out);
 }

@@ -294,11 +294,8 @@ struct plan_key {
 
 static int recall_plan(const mesh_dtensor *x, const mesh_placements *to, struct move_list *ret_moves)
 {
-    struct dtensor_state *st = dtensor_state(x->mesh->session);
+    struct dtensor_state *st = x->mesh->state;
     struct plan_key key;
-    if (!st) {
-        return (int)mesh_last_error()->status;
-    }
     memset(&key, 0, sizeof key);
     key.mesh = x->mesh;
     key.dtype = (int)x->dtype;
