@@ -31,8 +31,8 @@ void ctl_start(struct proc *p, const struct ctl_line *line)
 void ctl_run(struct proc *p, const struct ctl_line *line)
 {
     ctl_start(p, line);
-    ck_assert_msg(proc_wait(p, CTL_TIMEOUT_MS), "meshctl %s does not end; it said:\n%s%s", line->args[0], p->out.text,
-                  p->err.text);
+    ck_assert_msg(proc_wait(p, CTL_TIMEOUT_MS), "meshctl %s does not end; it said:\n%.3000s%.3000s", line->args[0],
+                  p->out.text, p->err.text);
 }
 
 static void expect_text(const char *where, const char *text, const char *want)
@@ -41,16 +41,16 @@ static void expect_text(const char *where, const char *text, const char *want)
         return;
     }
     if (want[0] == '\0') {
-        ck_assert_msg(text[0] == '\0', "%s should be empty and is:\n%s", where, text);
+        ck_assert_msg(text[0] == '\0', "%s should be empty and is:\n%.3000s", where, text);
     } else {
-        ck_assert_msg(strstr(text, want) != NULL, "'%s' is not in %s, which is:\n%s", want, where, text);
+        ck_assert_msg(strstr(text, want) != NULL, "'%s' is not in %s, which is:\n%.3000s", want, where, text);
     }
 }
 
 void ctl_expect(struct proc *p, int code, const char *out, const char *err)
 {
-    ck_assert_msg(proc_code(p) == code, "exit code %d instead of %d; it said:\n%s%s", proc_code(p), code, p->out.text,
-                  p->err.text);
+    ck_assert_msg(proc_code(p) == code, "exit code %d instead of %d; it said:\n%.3000s%.3000s", proc_code(p), code,
+                  p->out.text, p->err.text);
     expect_text("standard output", p->out.text, out);
     expect_text("standard error", p->err.text, err);
     proc_fini(p);
@@ -60,7 +60,7 @@ json_t *ctl_json(const struct proc *p)
 {
     json_error_t why;
     json_t *document = json_loads(p->out.text, 0, &why);
-    ck_assert_msg(document != NULL, "not JSON (%s):\n%s", why.text, p->out.text);
+    ck_assert_msg(document != NULL, "not JSON (%s):\n%.3000s", why.text, p->out.text);
     ck_assert_str_eq(json_string_value(json_object_get(document, "apiVersion")), "mesh/v1");
     return document;
 }

@@ -43,8 +43,9 @@ static void train(const char *n, const char *mesh, const char *epochs, struct re
     const char *args[] = { "run",    "-n", n,          "--",   program_path("DIGITS_PROGRAM"),
                            "--mesh", mesh, "--epochs", epochs, NULL };
     ctl_start(&p, &(struct ctl_line){ .args = args });
-    ck_assert_msg(proc_wait(&p, TRAIN_MS), "digits on %s does not end:\n%s%s", mesh, p.out.text, p.err.text);
-    ck_assert_msg(proc_code(&p) == 0, "digits on %s ended with %d:\n%s%s", mesh, proc_code(&p), p.out.text, p.err.text);
+    ck_assert_msg(proc_wait(&p, TRAIN_MS), "digits on %s does not end:\n%.3000s%.3000s", mesh, p.out.text, p.err.text);
+    ck_assert_msg(proc_code(&p) == 0, "digits on %s ended with %d:\n%.3000s%.3000s", mesh, proc_code(&p), p.out.text,
+                  p.err.text);
     read_report(ret_report);
     ck_assert_int_eq(ret_report->n_epochs, atoi(epochs));
     proc_fini(&p);

@@ -35,7 +35,7 @@ static void job_start(struct proc *run, const char *name, const char *n)
     while (count_text(run->out.text, "] ready\n") < 1 && now_ms() < end_ms && !run->has_ended) {
         (void)proc_wait(run, 10);
     }
-    ck_assert_msg(strstr(run->out.text, "ready") != NULL, "job %s did not start: %s%s", name, run->out.text,
+    ck_assert_msg(strstr(run->out.text, "ready") != NULL, "job %s did not start: %.3000s%.3000s", name, run->out.text,
                   run->err.text);
 }
 
@@ -43,7 +43,7 @@ static void job_end(struct proc *run, const char *name)
 {
     CTL(&p, at, "kv", "set", name, "go", "1");
     ctl_expect(&p, 0, "", "");
-    ck_assert_msg(proc_wait(run, SOON_MS), "the job does not end: %s%s", run->out.text, run->err.text);
+    ck_assert_msg(proc_wait(run, SOON_MS), "the job does not end: %.3000s%.3000s", run->out.text, run->err.text);
     ctl_expect(run, 0, NULL, "");
 }
 
@@ -131,7 +131,7 @@ START_TEST(a_mesh_is_drawn_as_a_grid)
     static const char *const parts[] = { "tp=0", "tp=1", "dp=0",          "dp=1",
                                          "0@",   "3@",   "agreed by 4/4", "groups: dp [0 2] [1 3]  tp [0 1] [2 3]" };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        ck_assert_msg(strstr(p.out.text, parts[i]) != NULL, "'%s' is not in\n%s", parts[i], p.out.text);
+        ck_assert_msg(strstr(p.out.text, parts[i]) != NULL, "'%s' is not in\n%.3000s", parts[i], p.out.text);
     }
     ctl_expect(&p, 0, NULL, "");
     CTL(&p, at, "mesh", "show", "grid", "-o", "json");

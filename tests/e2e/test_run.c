@@ -34,7 +34,7 @@ static void start(const char *script, const char *const *options)
 
 static void wait_for_end(void)
 {
-    ck_assert_msg(proc_wait(&p, SOON_MS), "meshctl run does not end; it said:\n%s%s", p.out.text, p.err.text);
+    ck_assert_msg(proc_wait(&p, SOON_MS), "meshctl run does not end; it said:\n%.3000s%.3000s", p.out.text, p.err.text);
 }
 
 static int wait_for_texts(const char *text, int n)

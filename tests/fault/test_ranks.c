@@ -48,7 +48,7 @@ static const char *failure_of(int rank)
 static void expect_failure(int rank, const char *status, const char *named)
 {
     const char *line = failure_of(rank);
-    ck_assert_msg(line != NULL, "rank %d printed no error:\n%s%s", rank, p.out.text, p.err.text);
+    ck_assert_msg(line != NULL, "rank %d printed no error:\n%.3000s%.3000s", rank, p.out.text, p.err.text);
     size_t len = strcspn(line, "\n");
     char text[1024];
     (void)snprintf(text, sizeof text, "%.*s", (int)len, line);
@@ -59,7 +59,7 @@ static void expect_failure(int rank, const char *status, const char *named)
 static long long time_after(const char *text, const char *word)
 {
     const char *at = strstr(text, word);
-    ck_assert_msg(at != NULL, "no '%s' in:\n%s", word, text);
+    ck_assert_msg(at != NULL, "no '%s' in:\n%.3000s", word, text);
     return atoll(at + strlen(word));
 }
 
@@ -124,13 +124,13 @@ START_TEST(different_calls_are_a_mismatch_that_names_both)
         RANKS("3", "differ", cases[i].what);
         int n = 0;
         for (int rank = 0; rank < 3; rank++) {
-            ck_assert_msg(failure_of(rank) != NULL, "%s: rank %d has no error:\n%s%s", cases[i].what, rank, p.out.text,
-                          p.err.text);
+            ck_assert_msg(failure_of(rank) != NULL, "%s: rank %d has no error:\n%.3000s%.3000s", cases[i].what, rank,
+                          p.out.text, p.err.text);
             n += strncmp(failure_of(rank) + 12, "MESH_EMISMATCH", 14) == 0;
         }
-        ck_assert_msg(n == 3, "%s: %d of 3 say MESH_EMISMATCH:\n%s", cases[i].what, n, p.out.text);
+        ck_assert_msg(n == 3, "%s: %d of 3 say MESH_EMISMATCH:\n%.3000s", cases[i].what, n, p.out.text);
         ck_assert_msg(strstr(p.out.text, cases[i].one) != NULL && strstr(p.out.text, cases[i].other) != NULL,
-                      "%s: not both calls in\n%s", cases[i].what, p.out.text);
+                      "%s: not both calls in\n%.3000s", cases[i].what, p.out.text);
         ctl_expect(&p, 15, NULL, NULL);
     }
     expect_next_job_works();

@@ -226,8 +226,8 @@ void proc_run(struct proc *p, const struct proc_options *o, int64_t timeout_ms)
 {
     proc_start(p, o);
     bool has_ended = proc_wait(p, timeout_ms);
-    ck_assert_msg(has_ended, "%s has not ended after %lld ms; it said:\n%s%s", o->argv[0], (long long)timeout_ms,
-                  p->out.text, p->err.text);
+    ck_assert_msg(has_ended, "%s has not ended after %lld ms; it said:\n%.3000s%.3000s", o->argv[0],
+                  (long long)timeout_ms, p->out.text, p->err.text);
 }
 
 bool process_exists(pid_t pid)
@@ -284,7 +284,7 @@ void test_daemon_start(struct test_daemon *d)
                              .argv = (const char *[]){ program_path("MESHD_PROGRAM"), "--socket", socket, "--ready-fd",
                                                        "1", NULL },
                          });
-    ck_assert_msg(proc_wait_text(&d->proc, "meshd.sock\n", START_TIMEOUT_MS), "meshd did not start: %s",
+    ck_assert_msg(proc_wait_text(&d->proc, "meshd.sock\n", START_TIMEOUT_MS), "meshd did not start: %.3000s",
                   d->proc.err.text);
 }
 
@@ -292,8 +292,8 @@ void test_daemon_stop(struct test_daemon *d)
 {
     if (d->proc.pid > 0) {
         proc_signal(&d->proc, SIGTERM);
-        ck_assert_msg(proc_wait(&d->proc, STOP_TIMEOUT_MS), "meshd did not end on SIGTERM: %s", d->proc.err.text);
-        ck_assert_msg(proc_code(&d->proc) == 0, "meshd ended with %d: %s", proc_code(&d->proc), d->proc.err.text);
+        ck_assert_msg(proc_wait(&d->proc, STOP_TIMEOUT_MS), "meshd did not end on SIGTERM: %.3000s", d->proc.err.text);
+        ck_assert_msg(proc_code(&d->proc) == 0, "meshd ended with %d: %.3000s", proc_code(&d->proc), d->proc.err.text);
         proc_fini(&d->proc);
     }
     temp_folder_remove(d->folder);
