@@ -124,10 +124,7 @@ void comm_deliver(struct comm *c, uint64_t group, int from, struct link *link)
     if (g == NULL) {
         return;
     }
-    int peer = group_index_of(g, from);
-    if (peer < 0 || !group_attach(g, peer, link)) {
-        (void)link_close(link);
-    }
+    group_take_stream(g, group_index_of(g, from), link);
     group_wake(g);
     group_unref(g);
 }

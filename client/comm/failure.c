@@ -138,6 +138,10 @@ void fail_lost(mesh_group *g)
 {
     int peer = g->lost.peer, rank = g->world_ranks[peer];
     char call[160], name[100];
+    if (check_news(g) < 0) { /* the cause, which came together with the end of the stream */
+        fail_all(g);
+        return;
+    }
     describe(g, call, sizeof call);
     session_peer_name(g->session, rank, name, sizeof name);
     if (state_of(g, peer) == PEER_LEFT) {
@@ -156,6 +160,10 @@ void fail_timed_out(mesh_group *g)
     int ranks[64], n = 0, first = -1;
     char call[130], list[64];
     struct exec_wait wait;
+    if (check_news(g) < 0) {
+        fail_all(g);
+        return;
+    }
     for (int pass = 0; pass < 2 && n == 0; pass++) { /* whom this rank hears from; else whom it cannot send to */
         for (size_t i = 0; i < exec_n_waits(&g->exec) && n < (int)ARRAY_SIZE(ranks); i++) {
             if (exec_wait_at(&g->exec, i, &wait) && (wait.want_read || pass == 1)) {

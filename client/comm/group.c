@@ -47,6 +47,7 @@ static void destroy(mesh_group *g)
     (void)mem_free(g->world_ranks);
     (void)mem_free((void *)g->links);
     (void)mem_free((void *)g->is_requested);
+    (void)mem_free(g->has_knocked);
     (void)mem_free(g->polls);
     (void)mem_free(g);
 }
@@ -114,8 +115,10 @@ static int fill(mesh_group *g, const int *world_ranks, int n)
     g->world_ranks = mem_new_array(int, size);
     g->links = mem_zalloc(size * sizeof *g->links);
     g->is_requested = mem_zalloc(size * sizeof *g->is_requested);
+    g->has_knocked = mem_zalloc(size * sizeof *g->has_knocked);
     g->polls = mem_new_array(struct pollfd, size + 1);
-    if (g->world_ranks == NULL || g->links == NULL || g->is_requested == NULL || g->polls == NULL) {
+    if (g->has_knocked == NULL || g->world_ranks == NULL || g->links == NULL || g->is_requested == NULL ||
+        g->polls == NULL) {
         return err_no_memory(size * 64, "a group");
     }
     memcpy(g->world_ranks, world_ranks, size * sizeof *world_ranks);
@@ -161,9 +164,7 @@ static int enter(struct comm *c, mesh_group *g)
             continue;
         }
         int peer = group_index_of(g, a->from);
-        if (peer < 0 || !group_attach(g, peer, a->link)) {
-            (void)link_close(a->link);
-        }
+        group_take_stream(g, peer, a->link);
         *a = c->arrived[--c->n_arrived];
     }
     link_into_list(c, g);
@@ -307,6 +308,28 @@ bool group_attach(mesh_group *g, int peer, struct link *link)
 {
     struct link *none = NULL;
     return atomic_compare_exchange_strong(&g->links[peer], &none, link);
+}
+
+void group_take_stream(mesh_group *g, int peer, struct link *link)
+{
+    if (peer < 0 || peer > g->rank) {
+        if (peer < 0 || !group_attach(g, peer, link)) {
+            (void)link_close(link);
+        }
+        return;
+    }
+    (void)link_close(link);
+    if (!atomic_exchange(&g->is_requested[peer], true)) {
+        dial_peer(g->comm, g, peer);
+    }
+}
+
+void group_knock(mesh_group *g, int peer)
+{
+    if (g->comm->net == NULL && g->rank < peer && !g->has_knocked[peer]) {
+        g->has_knocked[peer] = true;
+        dial_peer(g->comm, g, peer);
+    }
 }
 
 static struct link *sim_link(mesh_group *g, int peer)

@@ -74,6 +74,8 @@ struct mesh_group {
     uint64_t seen_epoch, seen_call; /* news looked at, for the call of this number */
     struct lost lost;
     struct pollfd *polls; /* [size + 1] */
+    int64_t next_look_ms; /* at streams that the call does not read now */
+    bool *has_knocked;    /* [size] */
 
     _Atomic(struct link *) *links;  /* [size]; set once, by the control thread or by the owner (sim) */
     _Atomic bool *is_requested;     /* [size] */
@@ -86,9 +88,14 @@ mesh_group *group_ref(mesh_group *g);
 void group_unref(mesh_group *g);
 int group_index_of(const mesh_group *g, int world_rank); /* -1: not in it */
 void group_wake(mesh_group *g);                          /* who sleeps in poll() looks again */
-/* A stream to group rank `peer` arrived; false: there is one already. */
+/* A stream to group rank `peer` is ready; false: there is one already. */
 bool group_attach(mesh_group *g, int peer, struct link *link);
+/* A stream from group rank `peer` arrived: attached, or a knock (see group_knock); takes the link. */
+void group_take_stream(mesh_group *g, int peer, struct link *link);
 struct link *group_find_link(void *group, int peer); /* exec's find_link */
+/* Of two ranks the one that stands later in the group opens the stream, when it needs it.  The other one, which has needed
+ * it for a while, connects once to ask for it: the stream itself is dropped, and the later rank dials. */
+void group_knock(mesh_group *g, int peer);
 
 /* plan_cache.c: the plan of a call, made at most once for the same request.  Under the group's lock. */
 int group_take_plan(mesh_group *g, const struct call *c, struct kept_plan **ret_plan);

@@ -206,10 +206,16 @@ static void deliver(struct handshake *h, struct link *link)
     }
 }
 
+/* Dialing a rank that stands later in the group only asks it to dial: group_knock(). */
+static bool is_knock(const struct handshake *h)
+{
+    return h->group != NULL && h->group->rank < h->peer;
+}
+
 static void fail(struct handshake *h)
 {
     log_debug("comm", "handshake failed, closing the stream: %s", err_last()->message);
-    if (h->group != NULL) {
+    if (h->group != NULL && !is_knock(h)) {
         deliver(h, link_broken_new((int)err_last()->status, err_last()->message));
     }
     end(h);
@@ -217,10 +223,12 @@ static void fail(struct handshake *h)
 
 static void succeed(struct handshake *h)
 {
-    int fd = h->fd;
-    h->watch = loop_watch_stop(h->watch);
-    h->fd = -1;
-    deliver(h, link_socket_new(fd, h->kind));
+    if (!is_knock(h)) {
+        int fd = h->fd;
+        h->watch = loop_watch_stop(h->watch);
+        h->fd = -1;
+        deliver(h, link_socket_new(fd, h->kind));
+    }
     end(h);
 }
 

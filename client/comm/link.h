@@ -24,6 +24,8 @@ struct link_ops {
      * caller knows better); any other status with one. */
     int64_t (*send)(struct link *l, const struct iovec *parts, int n);
     int64_t (*receive)(struct link *l, const struct iovec *parts, int n);
+    /* As receive, but what is looked at stays there. */
+    int64_t (*peek)(struct link *l, void *bytes, size_t n);
     bool (*arm)(struct link *l, bool want_read, bool want_write);
     void (*close)(struct link *l); /* frees l */
 };
@@ -42,6 +44,11 @@ static inline int64_t link_send(struct link *l, const struct iovec *parts, int n
 static inline int64_t link_receive(struct link *l, const struct iovec *parts, int n)
 {
     return l->ops->receive(l, parts, n);
+}
+
+static inline int64_t link_peek(struct link *l, void *bytes, size_t n)
+{
+    return l->ops->peek(l, bytes, n);
 }
 
 static inline bool link_arm(struct link *l, bool want_read, bool want_write)

@@ -22,6 +22,12 @@ static int64_t broken_use(struct link *l, const struct iovec *parts, int n)
     return err_set(b->status, "%s", b->sentence);
 }
 
+static int64_t broken_peek(struct link *l, void *bytes, size_t n)
+{
+    (void)l, (void)bytes, (void)n;
+    return 0;
+}
+
 static bool broken_arm(struct link *l, bool want_read, bool want_write)
 {
     (void)l, (void)want_read, (void)want_write;
@@ -37,6 +43,7 @@ static void broken_close(struct link *l)
 static const struct link_ops broken_ops = {
     .send = broken_use,
     .receive = broken_use,
+    .peek = broken_peek,
     .arm = broken_arm,
     .close = broken_close,
 };

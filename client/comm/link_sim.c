@@ -4,8 +4,8 @@
  *             <-- ring[1] ----               one writer and one reader a ring, no locks
  *
  * Sleeping: an end raises its flag in the ring it waits for, looks once more, then polls its eventfd; who moves bytes and
- * finds the flag raised lowers it and writes the eventfd.  The fences on both sides make sure that one of the two sees the
- * other.  The fd of an end is made when it first sleeps.
+ * finds the flag raised lowers it and writes the eventfd.  All of these are sequentially consistent, so that one of the two
+ * sees the other.  The fd of an end is made when it first sleeps.
  *
  * The pair is freed when both ends are closed; an end that nobody asked for counts as closed when the net goes.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -65,8 +65,7 @@ static void wake(struct sim_link *l)
 
 static void wake_if(_Atomic bool *sleeps, struct sim_link *l)
 {
-    atomic_thread_fence(memory_order_seq_cst);
-    if (atomic_load_explicit(sleeps, memory_order_relaxed) && atomic_exchange(sleeps, false)) {
+    if (atomic_load(sleeps) && atomic_exchange(sleeps, false)) {
         wake(l);
     }
 }
@@ -113,9 +112,23 @@ static int64_t sim_send(struct link *l, const struct iovec *parts, int n)
     size_t m = MIN(room, parts_bytes(parts, n));
     if (m > 0) {
         copy_parts(r, head, parts, m, true);
-        atomic_store_explicit(&r->head, head + m, memory_order_release);
+        atomic_store(&r->head, head + m);
         wake_if(&r->reader_sleeps, &s->pair->end[1 - s->end]);
     }
+    return (int64_t)m;
+}
+
+/* Copies what is there, at most what the parts hold; the bytes stay in the ring. */
+static int64_t look(struct ring *r, const struct iovec *parts, int n)
+{
+    bool is_closed = atomic_load_explicit(&r->is_closed, memory_order_acquire); /* before head: nothing comes after */
+    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
+    size_t there = (size_t)(atomic_load_explicit(&r->head, memory_order_acquire) - tail);
+    size_t m = MIN(there, parts_bytes(parts, n));
+    if (m == 0) {
+        return is_closed ? MESH_EPEER : 0;
+    }
+    copy_parts(r, tail, parts, m, false);
     return (int64_t)m;
 }
 
@@ -126,17 +139,18 @@ static int64_t sim_receive(struct link *l, const struct iovec *parts, int n)
     if (fault_hits(FAULT_READ)) {
         return MESH_EPEER;
     }
-    bool is_closed = atomic_load_explicit(&r->is_closed, memory_order_acquire); /* before head: nothing comes after */
-    uint64_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-    size_t there = (size_t)(atomic_load_explicit(&r->head, memory_order_acquire) - tail);
-    size_t m = MIN(there, parts_bytes(parts, n));
-    if (m == 0) {
-        return is_closed ? MESH_EPEER : 0;
+    int64_t m = look(r, parts, n);
+    if (m > 0) {
+        atomic_store(&r->tail, atomic_load_explicit(&r->tail, memory_order_relaxed) + (uint64_t)m);
+        wake_if(&r->writer_sleeps, &s->pair->end[1 - s->end]);
     }
-    copy_parts(r, tail, parts, m, false);
-    atomic_store_explicit(&r->tail, tail + m, memory_order_release);
-    wake_if(&r->writer_sleeps, &s->pair->end[1 - s->end]);
-    return (int64_t)m;
+    return m;
+}
+
+static int64_t sim_peek(struct link *l, void *bytes, size_t n)
+{
+    struct sim_link *s = container_of(l, struct sim_link, base);
+    return look(&s->pair->ring[1 - s->end], &(struct iovec){ .iov_base = bytes, .iov_len = n }, 1);
 }
 
 static bool ensure_fd(struct sim_link *s)
@@ -158,15 +172,11 @@ static bool sim_arm(struct link *l, bool want_read, bool want_write)
     }
     ssize_t drained = read(s->base.fd, &count, sizeof count);
     (void)drained;
-    atomic_store_explicit(&in->reader_sleeps, want_read, memory_order_relaxed);
-    atomic_store_explicit(&out->writer_sleeps, want_write, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    bool is_closed = atomic_load_explicit(&in->is_closed, memory_order_acquire);
-    bool can_read =
-        atomic_load_explicit(&in->head, memory_order_acquire) != atomic_load_explicit(&in->tail, memory_order_relaxed);
-    bool can_write = atomic_load_explicit(&out->head, memory_order_relaxed) -
-                         atomic_load_explicit(&out->tail, memory_order_acquire) <
-                     RING_BYTES;
+    atomic_store(&in->reader_sleeps, want_read);
+    atomic_store(&out->writer_sleeps, want_write);
+    bool is_closed = atomic_load(&in->is_closed);
+    bool can_read = atomic_load(&in->head) != atomic_load_explicit(&in->tail, memory_order_relaxed);
+    bool can_write = atomic_load_explicit(&out->head, memory_order_relaxed) - atomic_load(&out->tail) < RING_BYTES;
     return is_closed || (want_read && can_read) || (want_write && can_write);
 }
 
@@ -187,7 +197,7 @@ static void pair_unref(struct sim_pair *p, int n)
 static void sim_close(struct link *l)
 {
     struct sim_link *s = container_of(l, struct sim_link, base), *other = &s->pair->end[1 - s->end];
-    atomic_store_explicit(&s->pair->ring[s->end].is_closed, true, memory_order_release);
+    atomic_store(&s->pair->ring[s->end].is_closed, true);
     wake_if(&s->pair->ring[s->end].reader_sleeps, other);
     wake_if(&s->pair->ring[1 - s->end].writer_sleeps, other);
     pair_unref(s->pair, 1);
@@ -196,6 +206,7 @@ static void sim_close(struct link *l)
 static const struct link_ops sim_ops = {
     .send = sim_send,
     .receive = sim_receive,
+    .peek = sim_peek,
     .arm = sim_arm,
     .close = sim_close,
 };

@@ -53,6 +53,11 @@ static int64_t socket_receive(struct link *l, const struct iovec *parts, int n)
     return outcome(recvmsg(l->fd, &m, MSG_DONTWAIT), "read from");
 }
 
+static int64_t socket_peek(struct link *l, void *bytes, size_t n)
+{
+    return outcome(recv(l->fd, bytes, n, MSG_DONTWAIT | MSG_PEEK), "read from");
+}
+
 static bool socket_arm(struct link *l, bool want_read, bool want_write)
 {
     (void)l, (void)want_read, (void)want_write; /* poll() itself sees what is there */
@@ -68,6 +73,7 @@ static void socket_close(struct link *l)
 static const struct link_ops socket_ops = {
     .send = socket_send,
     .receive = socket_receive,
+    .peek = socket_peek,
     .arm = socket_arm,
     .close = socket_close,
 };

@@ -15,6 +15,7 @@ static bool begin_next(mesh_group *g)
         return false;
     }
     g->current = w;
+    g->next_look_ms = 0;
     int r = exec_begin(&g->exec, &w->call, w->plan->plan, &w->header);
     if (r < 0) { /* no memory on this rank: the others would wait for nothing */
         report(g, REPORT_ABORT, -1);
@@ -93,5 +94,7 @@ void progress_look_at_clock(mesh_group *g)
         fail_lost(g);
     } else if (now_ms >= g->current->deadline_ms) {
         fail_timed_out(g);
+    } else {
+        look_around(g, now_ms);
     }
 }

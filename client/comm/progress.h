@@ -23,8 +23,9 @@ int failure_of_start(mesh_group *g); /* may a new call begin?  0 or the status *
 void fail_all(mesh_group *g);        /* every work ends with this thread's last error, which poisons the group */
 void fail_timed_out(mesh_group *g);
 void fail_lost(mesh_group *g);
-void note_lost(mesh_group *g);    /* exec_step() said EXEC_LOST */
-bool look_at_news(mesh_group *g); /* true: there was news, and it ended the works */
+void note_lost(mesh_group *g);                   /* exec_step() said EXEC_LOST */
+void look_around(mesh_group *g, int64_t now_ms); /* look_around.c: every LOOK_MS */
+bool look_at_news(mesh_group *g);                /* true: there was news, and it ended the works */
 void report(mesh_group *g, enum report_kind kind, int culprit);
 
 #endif

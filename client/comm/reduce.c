@@ -73,6 +73,9 @@ FLOAT_LOOPS(f64, double)
 INTEGER_LOOPS(i32, int32_t, uint32_t)
 INTEGER_LOOPS(i64, int64_t, uint64_t)
 INTEGER_LOOPS(u8, uint8_t, uint32_t)
+LOOP(either_bool, bool, a || b)
+LOOP(both_bool, bool, a &&b)
+LOOP(unlike_bool, bool, a != b)
 
 typedef void (*reduce_fn)(void *restrict to, const void *restrict from, size_t n);
 
@@ -88,9 +91,16 @@ typedef void (*reduce_fn)(void *restrict to, const void *restrict from, size_t n
         [MESH_BXOR] = xor_##suffix                                                                                     \
     }
 
+/* Truth values: a sum is true when any addend is, a product when all factors are. */
+#define BOOLEANS                                                                                                       \
+    {                                                                                                                  \
+        [MESH_SUM] = either_bool, [MESH_PROD] = both_bool, [MESH_MIN] = both_bool, [MESH_MAX] = either_bool,           \
+        [MESH_BAND] = both_bool, [MESH_BOR] = either_bool, [MESH_BXOR] = unlike_bool                                   \
+    }
+
 static const reduce_fn loops[MESH_BOOL + 1][MESH_BXOR + 1] = {
     [MESH_F32] = FLOATS(f32),   [MESH_F64] = FLOATS(f64), [MESH_I32] = INTEGERS(i32),
-    [MESH_I64] = INTEGERS(i64), [MESH_U8] = INTEGERS(u8),
+    [MESH_I64] = INTEGERS(i64), [MESH_U8] = INTEGERS(u8), [MESH_BOOL] = BOOLEANS,
 };
 
 int reduce_check(mesh_dtype t, mesh_reduce_op op)
@@ -105,7 +115,7 @@ int reduce_check(mesh_dtype t, mesh_reduce_op op)
         return 0;
     }
     if (loops[t][MESH_SUM] == NULL) {
-        return err_set(MESH_EUNSUPPORTED, "%s cannot be reduced: only f32 f64 i32 i64 u8 can", dtype_name(t));
+        return err_set(MESH_EUNSUPPORTED, "%s cannot be reduced: only f32 f64 i32 i64 u8 bool can", dtype_name(t));
     }
     if (op == MESH_AVG) {
         return err_set(MESH_EUNSUPPORTED, "avg of %s has no exact result: take sum, or a float dtype", dtype_name(t));
@@ -206,6 +216,8 @@ void reduce_fill_identity(void *x, size_t count, mesh_dtype t, mesh_reduce_op op
         FILL(int64_t, integer_identity(op, INT64_MIN, INT64_MAX));
     case MESH_U8:
         FILL(uint8_t, integer_identity(op, 0, UINT8_MAX));
+    case MESH_BOOL:
+        FILL(bool, integer_identity(op, 0, 1) != 0);
     default:
         CHECK(!"a dtype that reduce_check() lets through");
     }
