@@ -34,6 +34,7 @@ struct kernel_call {
     const struct op_attr *attr;
     /* Where this rank's part of input 0 begins in the global tensor: offset[d] of dim d.  Messages count rows by it. */
     int64_t offset[MESH_MAX_NDIM];
+    uint32_t is_whole; /* bit i: all ranks have all of input i, so what is wrong with it they all see */
 };
 typedef int (*kernel_fn)(const struct kernel_call *c);
 
@@ -54,6 +55,35 @@ int k_relu_backward(const struct kernel_call *c); /* in: dy, x */
 int k_gelu_backward(const struct kernel_call *c); /* in: dy, x; mode */
 int k_tanh_backward(const struct kernel_call *c); /* in: dy, y */
 
+/* Pointwise family.  Of unary.def: k_NAME, and k_NAME_backward with in: dy, then x or y. */
+#define UNARY(name, ...)                      \
+    int k_##name(const struct kernel_call *c); \
+    int k_##name##_backward(const struct kernel_call *c);
+#include "tensor/unary.def"
+int k_eq(const struct kernel_call *c); /* comparisons and logic: out[0] is bool */
+int k_ne(const struct kernel_call *c);
+int k_lt(const struct kernel_call *c);
+int k_le(const struct kernel_call *c);
+int k_gt(const struct kernel_call *c);
+int k_ge(const struct kernel_call *c);
+int k_logical_and(const struct kernel_call *c);
+int k_logical_or(const struct kernel_call *c);
+int k_logical_not(const struct kernel_call *c);
+int k_isnan(const struct kernel_call *c);
+int k_maximum(const struct kernel_call *c);
+int k_minimum(const struct kernel_call *c);
+int k_pow(const struct kernel_call *c);
+int k_lerp(const struct kernel_call *c);             /* value[0]: the weight of in[1] */
+int k_maximum_backward(const struct kernel_call *c); /* in: dy, a, b; the slope by a */
+int k_minimum_backward(const struct kernel_call *c);
+int k_pow_backward(const struct kernel_call *c);
+int k_pow_backward_exponent(const struct kernel_call *c); /* the slope by b */
+int k_where(const struct kernel_call *c);                 /* in: bool, a, b */
+int k_masked_fill(const struct kernel_call *c);           /* in: x, bool; value[0] */
+int k_cast(const struct kernel_call *c);                  /* to the dtype of out[0] */
+int k_tril(const struct kernel_call *c);                  /* index[0]: the diagonal; by global indices (offset) */
+int k_triu(const struct kernel_call *c);
+
 /* Matrix products by OpenBLAS (f32 f64), plain loops for integers. */
 int k_matmul(
     const struct kernel_call *c); /* a [*,m,k] b [*,k,n]: leading dims broadcast; a or b may be 1-d, as NumPy */
@@ -64,6 +94,26 @@ int k_linear_grad_weight(const struct kernel_call *c); /* dy [*,n], x [*,k] -> [
 /* Moving. */
 int k_transpose(const struct kernel_call *c); /* swaps dim[0] and dim[1] */
 int k_expand(const struct kernel_call *c);    /* in[0] broadcast to the shape of out[0] */
+int k_permute(const struct kernel_call *c);   /* dim d of out[0] is dim shape.dim[d] of in[0] */
+int k_flip(const struct kernel_call *c);      /* the dims of the set `dims` */
+int k_roll(const struct kernel_call *c);      /* dim[0] by index[0] places */
+int k_cat(const struct kernel_call *c);       /* all inputs up to the first NULL, along dim[0] */
+int k_pad(const struct kernel_call *c);       /* dim[0]: index[0] times value[0] before, index[1] times after */
+int k_repeat(const struct kernel_call *c);    /* in[0] as often as fits out[0] in every dim */
+int k_repeat_backward(const struct kernel_call *c);
+/* Where in[0] is a part of dim[0], the others' share of the result is 0.
+ *   narrow  index[1] places from index[0] on; mode 1: that is all of the dim      select  place index[0] */
+int k_narrow(const struct kernel_call *c);
+int k_select(const struct kernel_call *c);
+
+/* Choosing by index along dim[0], whose whole extent is index[0]; in[0] may be a part of it.  mode: a set of: */
+enum { INDEX_FROM_END = 1, INDEX_IS_EMBEDDING = 2, INDEX_FROM_ZERO = 4 }; /* -1 is the last; names errors; adds to 0, not to in[0] */
+int k_take(const struct kernel_call *c);          /* x, index [*]: dim[0] of x becomes * */
+int k_take_backward(const struct kernel_call *c); /* x (its shape and offset count), dy, index -> dx */
+int k_gather(const struct kernel_call *c);        /* x, index: y like index */
+int k_scatter_add(const struct kernel_call *c);   /* x, index, src like index: y like x */
+int k_one_hot(const struct kernel_call *c);       /* [*] -> i64 [*, index[0]] */
+int k_causal_fill(const struct kernel_call *c);   /* x [*, l, s]: value[0] where column > row, counted in the whole */
 
 /* Reductions. */
 int k_sum(const struct kernel_call *c);        /* over dims; empty: 0; floats accumulate in f64, integers in 64 bits */

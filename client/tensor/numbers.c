@@ -18,3 +18,12 @@ bool number_fits(mesh_dtype t, double v)
     double limit = ldexp(1.0, (int)dtype_size(t) * 8 - (has_sign ? 1 : 0));
     return dtype_kind(t) != DTYPE_INT || (floor(v) == v && v < limit && v >= (has_sign ? -limit : 0));
 }
+
+int64_t number_saturated(mesh_dtype t, double v)
+{
+    bool has_sign = t != MESH_U8;
+    int bits = (int)dtype_size(t) * 8 - (has_sign ? 1 : 0);
+    int64_t greatest = (int64_t)((UINT64_C(1) << bits) - 1), least = has_sign ? -greatest - 1 : 0;
+    double limit = ldexp(1.0, bits);
+    return isnan(v) ? 0 : v >= limit ? greatest : v <= (has_sign ? -limit : 0) ? least : (int64_t)v;
+}

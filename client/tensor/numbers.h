@@ -24,6 +24,7 @@
     X(I32, int32_t, uint32_t, __VA_ARGS__)  \
     X(I64, int64_t, uint64_t, __VA_ARGS__)
 #define NUMBER_TYPES(X, ...) FLOAT_TYPES(X, __VA_ARGS__) INT_TYPES(X, __VA_ARGS__)
+#define ORDERED_TYPES(X, ...) NUMBER_TYPES(X, __VA_ARGS__) X(BOOL, uint8_t, uint8_t, __VA_ARGS__)
 /* clang-format on */
 
 /* MESH_EUNSUPPORTED: "gelu does not work on i32". */
@@ -31,5 +32,8 @@ int unsupported_dtype(const char *kernel, mesh_dtype t);
 
 /* Whether a tensor of dtype t can hold v: integers hold whole numbers of their range, the others take anything. */
 bool number_fits(mesh_dtype t, double v);
+
+/* The integer of dtype t nearest to v; 0 for NaN. */
+int64_t number_saturated(mesh_dtype t, double v);
 
 #endif
