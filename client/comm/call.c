@@ -6,25 +6,14 @@
 #include "comm/call.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
+#include "base/call_words.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/util.h"
 
 #define MAX_BYTES (SIZE_MAX / 4)
-
-static const char *const kind_names[] = {
-    [MESH_COMM_ALL_REDUCE] = "all_reduce", [MESH_COMM_REDUCE_SCATTER] = "reduce_scatter",
-    [MESH_COMM_ALL_GATHER] = "all_gather", [MESH_COMM_ALL_TO_ALL] = "all_to_all",
-    [MESH_COMM_BROADCAST] = "broadcast",   [MESH_COMM_BARRIER] = "barrier",
-};
-
-const char *comm_kind_name(mesh_comm_kind kind)
-{
-    return (unsigned)kind < ARRAY_SIZE(kind_names) && kind_names[kind] != NULL ? kind_names[kind] : "?";
-}
 
 static bool reduces(mesh_comm_kind kind)
 {
@@ -229,21 +218,11 @@ void call_header(const struct call *c, struct frame_header *ret_header)
 
 const char *call_text(const struct frame_header *h, char *buf, size_t cap)
 {
-    const char *kind = comm_kind_name((mesh_comm_kind)h->collective);
-    char op[16] = "", root[32] = "", splits[32] = "";
-    if (h->collective == MESH_COMM_BARRIER) {
-        snprintf(buf, cap, "%s", kind);
-        return buf;
-    }
-    if (h->op != 0) {
-        snprintf(op, sizeof op, " %s", reduce_op_name((mesh_reduce_op)h->op));
-    }
-    if (h->root >= 0) {
-        snprintf(root, sizeof root, " from root %d", (int)h->root);
-    }
-    if (h->tag != 0) {
-        snprintf(splits, sizeof splits, " split as #%08" PRIx32, h->tag);
-    }
-    snprintf(buf, cap, "%s%s %s[%" PRIu64 "%s]%s", kind, op, dtype_name((mesh_dtype)h->dtype), h->count, splits, root);
-    return buf;
+    const struct call_words words = { .kind = h->collective,
+                                      .dtype = h->dtype,
+                                      .op = h->op,
+                                      .root = h->root,
+                                      .splits = h->tag,
+                                      .count = h->count };
+    return call_words_text(&words, buf, cap);
 }

@@ -6,6 +6,7 @@
 #include <mesh/collective.h>
 #include <mesh/debug.h>
 
+#include "base/call_words.h"
 #include "session/session.h"
 
 struct collective_call {
@@ -23,8 +24,6 @@ struct collective_call {
 
 int collective_run(mesh_group *g, const struct collective_call *call);          /* blocks; 0 or the status, error set */
 mesh_work *collective_start(mesh_group *g, const struct collective_call *call); /* NULL: error set */
-
-const char *comm_kind_name(mesh_comm_kind kind); /* "all_reduce" */
 
 /* The dtype can be reduced with op: else MESH_EUNSUPPORTED, before any traffic. */
 int reduce_check(mesh_dtype t, mesh_reduce_op op);
