@@ -237,17 +237,21 @@ static int differentiate(const struct gradient_case *c, mesh_device_mesh *m, str
     return 0;
 }
 
-/* Adds to the parts of each pending sum what cancels over the (even-sized) mesh dim. */
+/* Adds to the parts of each pending sum what cancels over its mesh dim. */
 static void make_uneven(mesh_dtensor *x, const mesh_device_mesh *m, mesh_placements p)
 {
     mesh_tensor *local = mesh_to_local(x);
+    mesh_group *line[MESH_MAX_MESH_NDIM];
     const int *coordinate = mesh_get_coordinate(m);
-    int64_t n =
-        local != NULL && mesh_world_size() > 1 ? numel(mesh_tensor_shape(local)) : 0; /* one part is the whole */
-    double *part = local != NULL ? mesh_tensor_data(local) : NULL;
+    if (local == NULL || mesh_get_all_groups(m, line) < 0) {
+        return;
+    }
+    int64_t n = numel(mesh_tensor_shape(local));
+    double *part = mesh_tensor_data(local);
     for (int d = 0; d < p.n; d++) {
+        double sign = coordinate[d] == 0 ? 1 - mesh_group_size(line[d]) : 1;
         for (int64_t i = 0; p.at[d].kind == MESH_IS_PARTIAL && i < n; i++) {
-            part[i] += (coordinate[d] == 0 ? -1 : 1) * (double)((5 * i + 3 * d + 1) % 7 - 3) / 4;
+            part[i] += sign * (double)((5 * i + 3 * d + 1) % 7 - 3) / 4;
         }
     }
 }
@@ -366,6 +370,20 @@ START_TEST(gradients_match_finite_differences_on_two_ranks)
 }
 END_TEST
 
+START_TEST(gradients_match_finite_differences_on_three_ranks)
+{
+    mesh_shape shape = SHAPE(3);
+    ranks_run(3, check_all_cases, &shape);
+}
+END_TEST
+
+START_TEST(gradients_match_finite_differences_on_a_2x3_mesh)
+{
+    mesh_shape shape = SHAPE(2, 3);
+    ranks_run(6, check_all_cases, &shape);
+}
+END_TEST
+
 START_TEST(gradients_match_finite_differences_on_a_2x2_mesh)
 {
     mesh_shape shape = SHAPE(2, 2);
@@ -380,7 +398,9 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 300);
     tcase_add_test(t, gradients_match_finite_differences_on_one_rank);
     tcase_add_test(t, gradients_match_finite_differences_on_two_ranks);
+    tcase_add_test(t, gradients_match_finite_differences_on_three_ranks);
     tcase_add_test(t, gradients_match_finite_differences_on_a_2x2_mesh);
+    tcase_add_test(t, gradients_match_finite_differences_on_a_2x3_mesh);
     suite_add_tcase(s, t);
     return s;
 }

@@ -75,6 +75,32 @@ static int softmaxes(void *arg)
     mesh_dtensor *c = numbers(m, SHAPE(4), (const double[]){ -INFINITY, -INFINITY, 0, 0 }, mesh_shard(0));
     return expect(mesh_log_softmax(c, 0), 4, (const double[]){ -INFINITY, -INFINITY, -0.6931472, -0.6931472 }, 1e-7);
 }
+/* Five classes over four ranks, 2 2 1 0: with y = softmax(x) and dy = (1, 0, 0, 0, 0), dx_j = y_0 ((j = 0) - y_j). */
+static int uneven_softmax(void *arg)
+{
+    (void)arg;
+    static const double five[5] = { 0, 0.5, -1, 2, 1 }, first[5] = { 1, 0, 0, 0, 0 };
+    mesh_device_mesh *m = line();
+    double y[5], want[5], sum = 0;
+    for (int j = 0; j < 5; j++) {
+        sum += exp(five[j]);
+    }
+    for (int j = 0; j < 5; j++) {
+        y[j] = exp(five[j]) / sum;
+        want[j] = y[0] * ((j == 0 ? 1 : 0) - y[j]);
+    }
+    mesh_dtensor *x = mesh_requires_grad(numbers(m, SHAPE(1, 5), five, mesh_shard(1)), true), *p = mesh_softmax(x, 1);
+    REQUIRE_OK(expect(p, 5, y, 1e-12));
+    REQUIRE(mesh_backward_from(p, numbers(m, SHAPE(1, 5), first, mesh_shard(1))) == 0);
+    REQUIRE(mesh_placements_of(mesh_grad(x)).at[0].kind == MESH_IS_SHARD);
+    return expect(mesh_grad(x), 5, want, 1e-12);
+}
+START_TEST(softmax_and_its_gradient_over_five_classes_on_four_ranks)
+{
+    ranks_run(4, uneven_softmax, NULL);
+}
+END_TEST
+
 START_TEST(softmax_over_a_sharded_dim_survives_large_and_infinite_numbers)
 {
     ranks_run(2, softmaxes, NULL);
@@ -184,6 +210,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("values");
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_product_over_a_sharded_dim_is_pending);
+    tcase_add_test(t, softmax_and_its_gradient_over_five_classes_on_four_ranks);
     tcase_add_test(t, softmax_over_a_sharded_dim_survives_large_and_infinite_numbers);
     tcase_add_loop_test(t, cross_entropy_over_sharded_classes_has_its_closed_form, 1, 5);
     tcase_add_loop_test(t, a_mean_over_uneven_rows_with_ignored_ones_is_exact_and_costs_one_all_reduce, 1, 5);
