@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "comm/accept.h"
 #include "comm/group_state.h"
+#include "comm/record.h"
 
 struct comm *comm_of(struct mesh_session *s)
 {
@@ -31,6 +32,7 @@ static void comm_free(void *state)
     for (size_t i = 0; i < c->n_arrived; i++) {
         (void)link_close(c->arrived[i].link);
     }
+    c->recorder = recorder_free(c->recorder);
     map_fini(&c->n_made);
     pthread_mutex_destroy(&c->lock);
     (void)mem_free(c);
@@ -81,6 +83,8 @@ int comm_start(struct mesh_session *s)
 {
     struct comm *c = comm_of(s);
     c->is_crowded = s->local_world_size > n_cores();
+    c->recorder = recorder_new(&(struct recorder_owner){
+        .path = s->recorder, .rank = s->rank, .world_size = s->world_size, .generation = s->generation });
     c->world = world_group(s);
     if (c->world == NULL) {
         return err_last()->status;

@@ -24,12 +24,14 @@ struct arrived { /* a stream whose group does not exist here yet */
 #define COMM_MAX_ARRIVED 256
 
 struct accepting; /* accept.h */
+struct recorder;  /* record.h */
 
 struct comm {
     struct mesh_session *session;
     struct sim_net *net;         /* borrowed; NULL: sockets */
     enum link_kind policy;       /* LINK_AUTO, LINK_TCP, LINK_UNIX, or LINK_SIM */
     struct accepting *accepting; /* NULL: no sockets */
+    struct recorder *recorder;   /* of this rank's calls; NULL: none */
     mesh_group *world;
     bool is_crowded;                 /* fewer cores than ranks on this host: yield instead of spinning */
     int n_inits;                     /* of a world of threads: mesh_init() inside is counted, not done */

@@ -20,6 +20,7 @@
 #include "comm/accept.h"
 #include "comm/group_state.h"
 #include "comm/progress.h"
+#include "comm/record.h"
 #include "session/waiting.h"
 
 /* How long freeing a group waits for another thread to leave its call on it. */
@@ -40,6 +41,7 @@ static void destroy(mesh_group *g)
     for (int i = 0; g->links != NULL && i < g->size; i++) {
         (void)link_close(atomic_load_explicit(&g->links[i], memory_order_acquire));
     }
+    recorder_remove_group(g->comm->recorder, g->place);
     group_free_plans(g);
     exec_fini(&g->exec);
     pthread_cond_destroy(&g->changed);
@@ -186,6 +188,7 @@ mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, con
     g->session = s;
     g->comm = c;
     g->wake_fd = -1;
+    g->place = -1;
     g->lost.peer = -1;
     CHECK(pthread_mutex_init(&g->lock, NULL) == 0);
     condition_init(&g->changed);
@@ -200,6 +203,9 @@ mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, con
     if (r < 0) {
         group_unref(g);
         return NULL;
+    }
+    if (g->rank >= 0) {
+        g->place = recorder_add_group(c->recorder, g->id, g->name, n, g->rank);
     }
     if (g->rank == 0 && n > 1) { /* one member tells meshd for all */
         s->control->ops->record_group(s->control, g->id, g->name, g->world_ranks, n);

@@ -54,6 +54,7 @@ struct mesh_group {
     uint64_t id;
     int *world_ranks; /* [size] */
     int size, rank;
+    int place; /* in the recorder; -1: none */
 
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* the owner let go */

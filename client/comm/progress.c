@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/record.h"
 
 /* Begins the work at the head; false: the queue is empty. */
 static bool begin_next(mesh_group *g)
@@ -15,6 +16,9 @@ static bool begin_next(mesh_group *g)
         return false;
     }
     g->current = w;
+    if (!w->is_recorded_running) {
+        record_running(g->comm->recorder, w->record, clock_now_ns());
+    }
     g->next_look_ms = 0;
     int r = exec_begin(&g->exec, &w->call, w->plan->plan, &w->header);
     if (r < 0) { /* no memory on this rank: the others would wait for nothing */
@@ -43,11 +47,28 @@ void progress_finish(mesh_group *g, const mesh_error *error)
     if (error != NULL) {
         w->error = *error;
     }
+    record_over(g->comm->recorder, w->record, g->place, (int)w->error.status);
     atomic_store_explicit(&w->state, WORK_DONE, memory_order_release); /* w is its waiter's from here on */
     if (g->n_waiters > 1) {
         pthread_cond_broadcast(&g->changed);
     }
     pthread_mutex_unlock(&g->lock);
+}
+
+void progress_record_waits(mesh_group *g)
+{
+    uint32_t ranks[RECORDER_MAX_WAITED];
+    size_t n = 0;
+    struct exec_wait wait;
+    if (g->current == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < exec_n_waits(&g->exec) && n < RECORDER_MAX_WAITED; i++) {
+        if (exec_wait_at(&g->exec, i, &wait)) {
+            ranks[n++] = (uint32_t)g->world_ranks[wait.peer];
+        }
+    }
+    record_waiting(g->comm->recorder, g->current->record, ranks, n);
 }
 
 enum pass progress_pass(mesh_group *g)

@@ -12,6 +12,9 @@ enum pass progress_pass(mesh_group *g);
 /* The owner only, after passes that were blocked: deadlines, peers that are gone. */
 void progress_look_at_clock(mesh_group *g);
 
+/* The owner only, before it sleeps: whom the call at the head waits for goes into the recorder. */
+void progress_record_waits(mesh_group *g);
+
 /* The owner only: the work at the head is over, with `error` or (NULL) well. */
 void progress_finish(mesh_group *g, const mesh_error *error);
 

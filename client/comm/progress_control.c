@@ -105,6 +105,9 @@ static void drive(void *group)
     }
     progress_look_at_clock(g);
     bool is_busy = pass == PASS_PROGRESSED || watch_streams(g);
+    if (!is_busy) {
+        progress_record_waits(g);
+    }
     g->watches->ticker = loop_timer_start(g->watches->loop, is_busy ? 0 : TICK_MS, TICK_MS, drive, g);
     if (!give_back(g)) {
         let_go(g);

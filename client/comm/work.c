@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "comm/choose.h"
 #include "comm/progress.h"
+#include "comm/record.h"
 #include "session/waiting.h"
 
 #define SPIN_US     50
@@ -41,7 +42,22 @@ static int check_group(const mesh_group *g)
     return 0;
 }
 
-static int enqueue(struct mesh_work *w, mesh_group *g)
+/* The lock is held. */
+static void record_start(struct mesh_work *w, mesh_group *g, int64_t now_ns)
+{
+    const struct frame_header *h = &w->header;
+    w->is_recorded_running = g->head == NULL;
+    w->record =
+        record_call(g->comm->recorder, &(struct record){ .group = g->id,
+                                                         .sequence = h->sequence,
+                                                         .place = g->place,
+                                                         .words = { h->collective, h->dtype, h->op, .root = h->root,
+                                                                    .splits = h->tag, .count = h->count },
+                                                         .queued_ns = now_ns,
+                                                         .is_running = w->is_recorded_running });
+}
+
+static int enqueue(struct mesh_work *w, mesh_group *g, int64_t now_ns)
 {
     int r = 0;
     pthread_mutex_lock(&g->lock);
@@ -52,6 +68,7 @@ static int enqueue(struct mesh_work *w, mesh_group *g)
     }
     if (r == 0) {
         w->header.sequence = ++g->n_calls;
+        record_start(w, g, now_ns);
         if (g->tail != NULL) {
             g->tail->next = w;
         } else {
@@ -78,13 +95,14 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
     w->error.status = MESH_OK;
     w->header = (struct frame_header){ .generation = g->session->generation, .group = g->id };
     call_header(&w->call, &w->header);
-    w->begun_ms = clock_now_ms();
+    int64_t now_ns = clock_now_ns();
+    w->begun_ms = now_ns / 1000000;
     w->deadline_ms = w->begun_ms + g->session->timeout_ms;
     atomic_init(&w->state, WORK_QUEUED);
     if (g->size > 1) {
         comm_count(g->comm, w->call.kind);
     }
-    return enqueue(w, g);
+    return enqueue(w, g, now_ns);
 }
 
 /* Waiting ----------------------------------------------------------------------------------------------------------- */
@@ -120,6 +138,7 @@ static void sleep_in_poll(mesh_group *g, int64_t deadline_ms)
     if (is_ready) {
         return;
     }
+    progress_record_waits(g);
     int64_t nap_ms = MIN(NAP_MS, deadline_left(deadline_ms) + 1);
     g->polls[n++] = (struct pollfd){ .fd = g->wake_fd, .events = POLLIN };
     (void)poll(g->polls, n, (int)nap_ms);

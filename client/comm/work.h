@@ -20,6 +20,8 @@ struct mesh_work {
     struct frame_header header;
     struct kept_plan *plan;
     int64_t begun_ms, deadline_ms;
+    uint64_t record; /* its number in the recorder; 0: none */
+    bool is_recorded_running;
     mesh_error error; /* when done: status 0 or why not */
     struct mesh_work *next;
 };

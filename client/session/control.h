@@ -15,6 +15,7 @@ struct mesh_session;
 
 #define SESSION_SECRET_BYTES  32
 #define SESSION_MAX_ADDRESSES 4
+#define SESSION_PATH_BYTES    256
 
 struct peer {
     char host[64];
@@ -37,7 +38,8 @@ struct join_reply {
     int rank, world_size, local_rank, local_world_size;
     uint32_t generation;
     uint8_t secret[SESSION_SECRET_BYTES];
-    struct peer *peers; /* [world_size], taken by the caller */
+    char recorder[SESSION_PATH_BYTES]; /* the file this rank makes for its recorder; "": none is asked for */
+    struct peer *peers;                /* [world_size], taken by the caller */
 };
 
 enum report_kind { REPORT_ABORT, REPORT_MISMATCH, REPORT_TIMEOUT };

@@ -162,6 +162,9 @@ static int take_reply(const Mesh__V1__Joined *j, struct join_reply *ret_reply)
     }
     snprintf(reply.job, sizeof reply.job, "%s", j->job);
     memcpy(reply.secret, j->secret.data, sizeof reply.secret);
+    if (strlen(j->recorder) < sizeof reply.recorder) {
+        snprintf(reply.recorder, sizeof reply.recorder, "%s", j->recorder);
+    }
     *ret_reply = reply;
     return 0;
 }

@@ -67,6 +67,7 @@ static void adopt(struct mesh_session *s, const struct join_reply *reply)
 {
     memcpy(s->job, reply->job, sizeof s->job);
     memcpy(s->secret, reply->secret, sizeof s->secret);
+    memcpy(s->recorder, reply->recorder, sizeof s->recorder);
     s->rank = reply->rank;
     s->world_size = reply->world_size;
     s->local_rank = reply->local_rank;

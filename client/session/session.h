@@ -40,9 +40,10 @@ struct mesh_session {
     uint32_t generation;
     uint8_t secret[SESSION_SECRET_BYTES];
     char job[128];
-    int64_t timeout_ms;        /* of every wait after joining */
-    struct peer *peers;        /* [world_size] */
-    struct local_world *world; /* NULL: ranks are processes; set by control_local_new(), its maker's to free */
+    char recorder[SESSION_PATH_BYTES]; /* file of this rank's recorder; "": none */
+    int64_t timeout_ms;                /* of every wait after joining */
+    struct peer *peers;                /* [world_size] */
+    struct local_world *world;         /* NULL: ranks are processes; set by control_local_new(), its maker's to free */
 
     /* News.  `epoch` counts it, so that a waiting call looks again only when it changed. */
     _Atomic uint64_t epoch;
