@@ -70,6 +70,8 @@ static void notice_cb(const Mesh__V1__Notice *notice, void *arg)
     struct run_create *c = arg;
     if (notice->kind == MESH__V1__NOTICE__KIND__RANK_DIED) {
         c->died(notice->rank, c->arg);
+    } else if (notice->kind == MESH__V1__NOTICE__KIND__REPORT && notice->rank >= 0) {
+        c->reported(notice->rank, notice->sentence, c->arg);
     }
 }
 

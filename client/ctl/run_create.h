@@ -27,7 +27,8 @@ struct run_create {
     Mesh__V1__ClientMessage message;
     void (*done)(int code, void *arg); /* EXIT_OK: the job is there; else an exit code, the sentence was said */
     void (*died)(int rank, void *arg); /* later: meshd says that this rank died */
-    void (*lost)(void *arg);           /* later: the connection to meshd ended by itself */
+    void (*reported)(int rank, const char *sentence, void *arg); /* later: this rank told meshd of an error */
+    void (*lost)(void *arg);                                     /* later: the connection to meshd ended by itself */
     void *arg;
 };
 

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +59,8 @@ struct job {
     bool is_running; /* the ranks were started, supervise decides */
     bool has_finished;
     int code;
+    int reporter; /* the first rank that told meshd of an error; -1: none */
+    char report[256];
 };
 
 static int n_ranks(const struct job *job)
@@ -274,6 +277,15 @@ static void died_cb(int rank, void *arg)
     step(arg, (struct supervise_event){ .kind = EVENT_DEATH_TOLD, .rank = rank });
 }
 
+static void reported_cb(int rank, const char *sentence, void *arg)
+{
+    struct job *job = arg;
+    if (job->reporter < 0) {
+        job->reporter = rank;
+        (void)snprintf(job->report, sizeof job->report, "%s", sentence);
+    }
+}
+
 static void lost_cb(void *arg)
 {
     const struct job *job = arg;
@@ -337,15 +349,21 @@ static void say_how_it_ended(const struct job *job)
     if (text.len > 0) {
         say("%s", buf_text(&text));
     }
+    if (text.len > 0 && job->reporter >= 0) {
+        say("rank %d reported: %s", job->reporter, job->report);
+    }
     buf_fini(&text);
 }
 
 int run_job(const struct run_job_options *options)
 {
-    struct job job = { .options = options, .code = EXIT_LAUNCHER };
-    job.create = (struct run_create){
-        .options = options->create, .done = created_cb, .died = died_cb, .lost = lost_cb, .arg = &job
-    };
+    struct job job = { .options = options, .code = EXIT_LAUNCHER, .reporter = -1 };
+    job.create = (struct run_create){ .options = options->create,
+                                      .done = created_cb,
+                                      .died = died_cb,
+                                      .reported = reported_cb,
+                                      .lost = lost_cb,
+                                      .arg = &job };
     int r = job_init(&job);
     job.create.loop = job.loop;
     if (r == 0) {

@@ -60,20 +60,31 @@ static int act_exit(char **args)
     return r < 0 ? r : mesh_barrier(mesh_world());
 }
 
-/* die RANK: that rank kills itself in the middle of many all_reduces. */
-static int act_die(char **args)
+/* Many all_reduces; in the middle one rank sends itself a signal. */
+static int all_reduce_until(const char *rank, int signal_number)
 {
     static float data[COUNT];
     int r = 0;
     for (int step = 0; step < 1000000 && r == 0; step++) {
-        if (step == 20 && is_rank(args[0])) {
+        if (step == 20 && is_rank(rank)) {
             printf("killed at %lld\n", now_ms());
             fflush(stdout);
-            raise(SIGKILL);
+            raise(signal_number);
         }
         r = mesh_all_reduce(data, COUNT, MESH_F32, MESH_SUM, mesh_world());
     }
     return r;
+}
+
+/* die RANK, stop RANK */
+static int act_die(char **args)
+{
+    return all_reduce_until(args[0], SIGKILL);
+}
+
+static int act_stop(char **args)
+{
+    return all_reduce_until(args[0], SIGSTOP);
 }
 
 /* differ WHAT: rank 1 makes a call that differs from the others' in kind, dtype, op, count or root. */
@@ -159,21 +170,22 @@ static const struct {
     int n_args;
     int (*run)(char **args);
 } acts[] = {
-    { "print", 0, act_print },   { "exit", 2, act_exit },     { "die", 1, act_die },
-    { "differ", 1, act_differ }, { "mesh", 0, act_mesh },     { "badmesh", 0, act_badmesh },
-    { "unlike", 0, act_unlike }, { "reduce", 0, act_reduce }, { "wait", 1, act_wait },
+    { "print", 0, act_print },   { "exit", 2, act_exit }, { "die", 1, act_die },         { "stop", 1, act_stop },
+    { "differ", 1, act_differ }, { "mesh", 0, act_mesh }, { "badmesh", 0, act_badmesh }, { "unlike", 0, act_unlike },
+    { "reduce", 0, act_reduce }, { "wait", 1, act_wait },
 };
 
-/* Before the act: RANK_JOIN_MS, a join deadline; RANK_ABSENT, the rank that never comes; RANK_WORLD, a world asked for. */
+/* Before the act: RANK_JOIN_MS, a join deadline; RANK_TIMEOUT_MS, that of all later waits; RANK_ABSENT, the rank that never comes; RANK_WORLD, a world asked for. */
 static int join(void)
 {
     const char *join_ms = getenv("RANK_JOIN_MS"), *absent = getenv("RANK_ABSENT"), *rank = getenv("MESH_RANK");
-    const char *world = getenv("RANK_WORLD");
+    const char *world = getenv("RANK_WORLD"), *timeout_ms = getenv("RANK_TIMEOUT_MS");
     if (absent != NULL && rank != NULL && strcmp(absent, rank) == 0) {
         pause_ms(30000);
         exit(0);
     }
-    return mesh_init(.join_timeout_ms = join_ms != NULL ? atol(join_ms) : 20000, .timeout_ms = 30000,
+    return mesh_init(.join_timeout_ms = join_ms != NULL ? atol(join_ms) : 20000,
+                     .timeout_ms = timeout_ms != NULL ? atol(timeout_ms) : 30000,
                      .world_size = world != NULL ? atoi(world) : 0);
 }
 

@@ -1,5 +1,6 @@
 /* tests/e2e/test_cli.c - meshctl's command line as a user types it: what is wrong gets one sentence and the right exit code.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -86,6 +87,34 @@ START_TEST(a_daemon_that_does_not_answer_is_4)
 }
 END_TEST
 
+START_TEST(a_daemon_at_its_usual_place_is_found_without_being_named)
+{
+    struct proc meshd;
+    char folder[96], variable[128], address[160];
+    temp_folder_make(folder, sizeof folder);
+    (void)snprintf(variable, sizeof variable, "XDG_RUNTIME_DIR=%s", folder);
+    (void)snprintf(address, sizeof address, "unix:%s/meshd/meshd.sock", folder);
+    proc_start(&meshd, &(struct proc_options){
+                           .argv = (const char *[]){ program_path("MESHD_PROGRAM"), "--ready-fd", "1", NULL },
+                           .environment = (const char *[]){ variable, NULL } });
+    ck_assert_msg(proc_wait_text(&meshd, "meshd.sock\n", 20000), "%.3000s", meshd.err.text);
+    ctl_run(&p, &(struct ctl_line){ .environment = (const char *[]){ variable, NULL },
+                                    .args = (const char *[]){ "ping", NULL } });
+    ctl_expect(&p, 0, address, "");
+    ctl_run(&p, &(struct ctl_line){ .environment = (const char *[]){ variable, NULL },
+                                    .args = (const char *[]){ "run", "--no-autostart", "--", "sh", "-c",
+                                                              "echo $MESH_ADDRESS", NULL } });
+    ctl_expect(&p, 0, address, "");
+    proc_signal(&meshd, SIGTERM);
+    ck_assert(proc_wait(&meshd, 20000));
+    ck_assert_int_eq(proc_code(&meshd), 0);
+    proc_fini(&meshd);
+    (void)snprintf(address, sizeof address, "%s/meshd", folder);
+    temp_folder_remove(address);
+    temp_folder_remove(folder);
+}
+END_TEST
+
 START_TEST(help_comes_from_the_table_and_goes_to_standard_output)
 {
     static const char *const commands[] = { "run", "status", "ranks", "mesh show", "kv get", "kv set", "ping", "help" };
@@ -117,6 +146,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_program_that_is_not_there_is_127);
     tcase_add_test(cases, a_program_that_cannot_be_executed_is_126);
     tcase_add_test(cases, a_daemon_that_does_not_answer_is_4);
+    tcase_add_test(cases, a_daemon_at_its_usual_place_is_found_without_being_named);
     tcase_add_test(cases, help_comes_from_the_table_and_goes_to_standard_output);
     suite_add_tcase(suite, cases);
     return suite;

@@ -1,7 +1,4 @@
 /* tests/e2e/test_digits.c - the demo: handwritten digits learned on every mesh, with the losses of one process.
- *
- * DIGITS_EPOCHS=20 makes the comparison of meshes run as long as the demo does; the default is 2, which is what CI has time
- * for under sanitizers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
@@ -56,17 +53,28 @@ START_TEST(losses_agree_on_every_mesh_at_every_epoch)
     static const struct {
         const char *n, *mesh;
     } meshes[] = { { "2", "2x1" }, { "2", "1x2" }, { "4", "2x2" }, { "4", "4x1" }, { "4", "1x4" }, { "3", "3x1" } };
-    const char *epochs = getenv("DIGITS_EPOCHS") != NULL ? getenv("DIGITS_EPOCHS") : "2";
     struct report one, many;
-    train("1", "1x1", epochs, &one);
+    train("1", "1x1", "20", &one);
     for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++) {
-        train(meshes[i].n, meshes[i].mesh, epochs, &many);
+        train(meshes[i].n, meshes[i].mesh, "20", &many);
         for (int e = 0; e < one.n_epochs; e++) {
             double apart = fabs(many.loss[e] - one.loss[e]) / one.loss[e];
             ck_assert_msg(apart <= 1e-4, "%s, epoch %d: loss %.8f, on one process %.8f: %.2g apart", meshes[i].mesh,
                           e + 1, many.loss[e], one.loss[e], apart);
         }
     }
+}
+END_TEST
+
+START_TEST(tensor_parallel_layers_need_one_all_reduce_per_step)
+{
+    struct report r;
+    train("2", "1x2", "1", &r);
+    ck_assert_str_eq(r.per_step, "collectives per step: 1 all_reduce");
+    train("4", "1x4", "1", &r);
+    ck_assert_str_eq(r.per_step, "collectives per step: 1 all_reduce");
+    train("1", "1x1", "1", &r);
+    ck_assert_str_eq(r.per_step, "collectives per step: none");
 }
 END_TEST
 
@@ -140,6 +148,7 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("digits");
     tcase_set_timeout(cases, 900);
     tcase_add_test(cases, losses_agree_on_every_mesh_at_every_epoch);
+    tcase_add_test(cases, tensor_parallel_layers_need_one_all_reduce_per_step);
     tcase_add_test(cases, twenty_epochs_on_four_ranks_read_95_percent);
     tcase_add_test(cases, a_mesh_unlike_the_world_is_refused);
     tcase_add_test(cases, data_that_cannot_be_read_get_one_sentence);

@@ -160,12 +160,25 @@ START_TEST(signals_reach_every_rank)
 }
 END_TEST
 
+static void wait_for_state(pid_t pid, char state)
+{
+    int64_t end_ms = now_ms() + SOON_MS;
+    while (process_state(pid) != state && now_ms() < end_ms) {
+        (void)usleep(5000);
+    }
+    ck_assert_int_eq(process_state(pid), state);
+}
+
 START_TEST(stop_and_continue_reach_every_rank)
 {
-    START("echo ready; echo pid $$; sleep 0.2; while [ ! -e \"$GO\" ]; do sleep 0.05; done; echo went on", "-n", "2",
+    START("echo pid $$; echo ready; sleep 0.2; while [ ! -e \"$GO\" ]; do sleep 0.05; done; echo went on", "-n", "2",
           "--env", "GO=/");
     ck_assert_int_eq(wait_for_texts("ready\n", 2), 2);
+    pid_t a = pid_in_output(0), b = pid_in_output(1);
     proc_signal(&p, SIGTSTP);
+    wait_for_state(p.pid, 'T');
+    wait_for_state(a, 'T');
+    wait_for_state(b, 'T');
     proc_signal(&p, SIGCONT);
     wait_for_end();
     ck_assert_int_eq(count_text(p.out.text, "went on\n"), 2);

@@ -110,6 +110,19 @@ START_TEST(a_rank_that_exits_without_a_word_is_the_cause)
 }
 END_TEST
 
+START_TEST(a_stopped_rank_is_named_when_the_time_is_over)
+{
+    run_ranks("3", (const char *[]){ "RANK_TIMEOUT_MS=1500", NULL }, (const char *[]){ "stop", "1", NULL });
+    expect_failure(0, "MESH_E", "rank 1");
+    expect_failure(2, "MESH_E", "rank 1");
+    ck_assert_ptr_nonnull(strstr(p.out.text, "MESH_ETIMEDOUT"));
+    ck_assert_ptr_nonnull(strstr(p.err.text, " ended because of it"));
+    ctl_expect(&p, 17, NULL,
+               " reported: all_reduce sum f32[65536] (seq 21 of group world): no answer of rank 1 within ");
+    expect_next_job_works();
+}
+END_TEST
+
 START_TEST(different_calls_are_a_mismatch_that_names_both)
 {
     static const struct {
@@ -263,6 +276,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, ranks_print_who_they_are);
     tcase_add_test(cases, a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time);
     tcase_add_test(cases, a_rank_that_exits_without_a_word_is_the_cause);
+    tcase_add_test(cases, a_stopped_rank_is_named_when_the_time_is_over);
     tcase_add_test(cases, different_calls_are_a_mismatch_that_names_both);
     tcase_add_test(cases, different_roots_are_a_mismatch);
     tcase_add_test(cases, a_rank_that_never_comes_is_named_at_the_deadline);

@@ -230,14 +230,14 @@ void proc_run(struct proc *p, const struct proc_options *o, int64_t timeout_ms)
                   (long long)timeout_ms, p->out.text, p->err.text);
 }
 
-bool process_exists(pid_t pid)
+char process_state(pid_t pid)
 {
     char path[64], line[512], state = 'X';
     FILE *file = NULL;
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     file = fopen(path, "re");
     if (file == NULL) {
-        return false;
+        return 'X';
     }
     const char *text = fgets(line, sizeof line, file);
     const char *after = text != NULL ? strrchr(text, ')') : NULL;
@@ -245,6 +245,12 @@ bool process_exists(pid_t pid)
         state = after[2];
     }
     (void)fclose(file);
+    return state;
+}
+
+bool process_exists(pid_t pid)
+{
+    char state = process_state(pid);
     return state != 'X' && state != 'Z';
 }
 

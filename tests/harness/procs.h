@@ -51,6 +51,7 @@ void proc_run(struct proc *p, const struct proc_options *o, int64_t timeout_ms);
 /* The program named by an environment variable that meson sets for the tests. */
 const char *program_path(const char *variable);
 
+char process_state(pid_t pid);  /* as in /proc: 'R', 'S', 'T' stopped, 'Z' zombie; 'X' there is none */
 bool process_exists(pid_t pid); /* zombies do not count */
 
 /* A folder of our own in $TMPDIR or /tmp, and its removal with the files in it. */
