@@ -135,6 +135,49 @@ int k_cross_entropy_rows(const struct kernel_call *c);
 int k_cross_entropy_sum(const struct kernel_call *c);
 int k_cross_entropy_grad(const struct kernel_call *c);
 
+/* Reductions over the dims of attr.dims; over nothing: what changes nothing.  See k_fold.c, k_moments.c, k_arg.c. */
+int k_amax(const struct kernel_call *c);
+int k_amin(const struct kernel_call *c);
+int k_prod(const struct kernel_call *c);          /* integers wrap */
+int k_all(const struct kernel_call *c);           /* numbers count as true unless they are 0 */
+int k_any(const struct kernel_call *c);
+int k_power_sum(const struct kernel_call *c);     /* sum |x|^value[0]; value 0 counts what is not 0 */
+int k_nonzero_prod(const struct kernel_call *c);  /* out[0] product of what is not 0, out[1] how many are 0 */
+int k_var(const struct kernel_call *c);           /* value[0] 1 / n, value[1] 1 / (n - correction) */
+int k_deviation_sums(const struct kernel_call *c); /* x, m: out[0] sum (x - m)^2, out[1] sum (x - m) */
+int k_logsumexp(const struct kernel_call *c);
+int k_argmax(const struct kernel_call *c);        /* flat index among the dims that go; whole lines */
+int k_argmin(const struct kernel_call *c);
+int k_index_of(const struct kernel_call *c);      /* x, m: the lowest index of m in x, of this rank's part; shape: the whole */
+
+/* Elementwise pieces of reductions over shards: see k_pieces.c. */
+int k_equal_mask(const struct kernel_call *c);    /* 1 where a = b, else 0 */
+int k_squared_difference(const struct kernel_call *c);
+int k_exp_shifted(const struct kernel_call *c);
+int k_plus_log(const struct kernel_call *c);
+int k_variance(const struct kernel_call *c);      /* in: the sums of k_deviation_sums; value as for k_var */
+int k_root(const struct kernel_call *c);          /* x^(1 / value[0]) */
+int k_inverse_root(const struct kernel_call *c);  /* 1 / sqrt(x + value[0]) */
+int k_norm_backward(const struct kernel_call *c); /* dy, x, norm; value[0] p */
+int k_prod_share(const struct kernel_call *c);
+
+/* Along dim[0]. */
+int k_cumsum(const struct kernel_call *c);        /* mode 1: from the end; in[1] or NULL: what each line begins with, f64 or i64 */
+int k_sort(const struct kernel_call *c);          /* out: values, indices (i64); mode 1: descending */
+int k_topk(const struct kernel_call *c);          /* out: values, indices; in[1] or NULL: the elements' indices */
+int k_put_along(const struct kernel_call *c);     /* dy, indices: the adjoint of sort and topk; index[0] the extent */
+
+/* Over rows of the last index[0] dims, eps = value[0]; weight and bias may be NULL; mode 0 layer_norm, 1 rms_norm. */
+int k_layer_norm(const struct kernel_call *c);            /* x, weight, bias */
+int k_rms_norm(const struct kernel_call *c);              /* x, weight */
+int k_normalize_grad_input(const struct kernel_call *c);  /* dy, x, weight */
+int k_normalize_grad_weight(const struct kernel_call *c); /* dy, x: summed over rows */
+
+/* Of log-probabilities [n,C], [C] or [n,C,...], arguments as for cross_entropy; the classes may be a part: see k_nll.c. */
+int k_nll_loss_rows(const struct kernel_call *c); /* lp, target */
+int k_nll_loss_sum(const struct kernel_call *c);
+int k_nll_grad(const struct kernel_call *c);      /* lp, scale, target; mode 1: by the logits under a log_softmax */
+
 /* In-place update of one parameter's local part (all the same shape): no operator, no rule.
  *   g' = g + weight_decay p;  m = momentum m + g' (m = g' at the first step);  p -= lr (nesterov ? g' + momentum m : m) */
 struct sgd_step {

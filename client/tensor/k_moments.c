@@ -1,0 +1,161 @@
+/* client/tensor/k_moments.c - variances: of whole rows in one kernel, or from sums that shards contribute to.
+ *
+ *     var              two passes over x with f64 means: sum (x - mean)^2 / (n - correction)
+ *     deviation_sums   q = sum (x - m)^2 and s = sum (x - m) around a mean m that was rounded to the dtype;
+ *                      sum (x - mean)^2 = q - s^2 / n whatever m, so the rounding does no harm
+ *     logsumexp        m + log sum exp(x - m), m the largest element
+ *
+ * value[0] is 1 / n and value[1] is 1 / (n - correction), of the whole tensor.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "tensor/numbers.h"
+#include "tensor/reduce_walk.h"
+
+struct moments { /* [results] each */
+    double *center, *sum, *square;
+};
+
+#define MOMENT_ROWS(D, T, U, unused)                                                                                   \
+    static void sum_row_##D(void *state, const struct reduce_row *r)                                                   \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        const T *x = r->x;                                                                                             \
+        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+            m->center[r->out + i * r->out_step] += (double)x[i];                                                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void deviation_row_##D(void *state, const struct reduce_row *r)                                             \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        const T *x = r->x;                                                                                             \
+        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+            int64_t out = r->out + i * r->out_step;                                                                    \
+            double v = (double)x[i] - m->center[out];                                                                  \
+            m->sum[out] += v;                                                                                          \
+            m->square[out] += v * v;                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void max_row_##D(void *state, const struct reduce_row *r)                                                   \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        const T *x = r->x;                                                                                             \
+        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+            double *c = &m->center[r->out + i * r->out_step];                                                          \
+            *c = isnan(*c) || (double)x[i] <= *c ? *c : (double)x[i];                                                  \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void exp_row_##D(void *state, const struct reduce_row *r)                                                   \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        const T *x = r->x;                                                                                             \
+        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+            int64_t out = r->out + i * r->out_step;                                                                    \
+            double c = m->center[out];                                                                                 \
+            m->sum[out] += exp((double)x[i] - (isinf(c) ? 0 : c));                                                     \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void load_##D(double *to, const void *from, int64_t n)                                                      \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            to[i] = (double)((const T *)from)[i];                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void store_##D(void *to, const double *from, int64_t n)                                                     \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            ((T *)to)[i] = (T)from[i];                                                                                 \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(MOMENT_ROWS, 0)
+
+struct rows_of {
+    reduce_row_fn sum, deviation, max, exp;
+    void (*load)(double *to, const void *from, int64_t n);
+    void (*store)(void *to, const double *from, int64_t n);
+};
+#define MOMENT_ENTRY(D, T, U, unused)                                                                                  \
+    [MESH_##D] = { sum_row_##D, deviation_row_##D, max_row_##D, exp_row_##D, load_##D, store_##D },
+static const struct rows_of rows[N_DTYPES] = { FLOAT_TYPES(MOMENT_ENTRY, 0) };
+
+static int moments_init(struct moments *m, const char *name, const struct kernel_call *c)
+{
+    int64_t n = c->out[0]->n;
+    if (rows[c->in[0]->dtype].sum == NULL) {
+        return unsupported_dtype(name, c->in[0]->dtype);
+    }
+    double *all = mem_zalloc((size_t)(3 * n) * sizeof *all + 1);
+    if (all == NULL) {
+        return err_no_memory((size_t)(3 * n) * sizeof *all, "the accumulators of a reduction");
+    }
+    *m = (struct moments){ .center = all, .sum = all + n, .square = all + 2 * n };
+    return 0;
+}
+
+static void moments_fini(struct moments *m)
+{
+    mem_free(m->center);
+}
+
+int k_var(const struct kernel_call *c)
+{
+    const struct mesh_tensor *x = c->in[0];
+    struct moments m;
+    int r = moments_init(&m, "var", c);
+    if (r < 0) {
+        return r;
+    }
+    int64_t n = c->out[0]->n;
+    double inverse = c->attr->value[0], scale = c->attr->value[1];
+    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].sum, &m);
+    for (int64_t i = 0; i < n; i++) {
+        m.center[i] *= inverse;
+    }
+    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].deviation, &m);
+    for (int64_t i = 0; i < n; i++) {
+        m.square[i] *= scale;
+    }
+    rows[x->dtype].store(c->out[0]->data, m.square, n);
+    moments_fini(&m);
+    return 0;
+}
+
+int k_deviation_sums(const struct kernel_call *c)
+{
+    const struct mesh_tensor *x = c->in[0];
+    struct moments m;
+    int r = moments_init(&m, "var", c);
+    if (r < 0) {
+        return r;
+    }
+    rows[x->dtype].load(m.center, c->in[1]->data, c->in[1]->n);
+    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].deviation, &m);
+    rows[x->dtype].store(c->out[0]->data, m.square, c->out[0]->n);
+    rows[x->dtype].store(c->out[1]->data, m.sum, c->out[1]->n);
+    moments_fini(&m);
+    return 0;
+}
+
+int k_logsumexp(const struct kernel_call *c)
+{
+    const struct mesh_tensor *x = c->in[0];
+    struct moments m;
+    int r = moments_init(&m, "logsumexp", c);
+    if (r < 0) {
+        return r;
+    }
+    int64_t n = c->out[0]->n;
+    for (int64_t i = 0; i < n; i++) {
+        m.center[i] = -(double)INFINITY;
+    }
+    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].max, &m);
+    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].exp, &m);
+    for (int64_t i = 0; i < n; i++) {
+        m.sum[i] = log(m.sum[i]) + (isinf(m.center[i]) ? 0 : m.center[i]);
+    }
+    rows[x->dtype].store(c->out[0]->data, m.sum, n);
+    moments_fini(&m);
+    return 0;
+}

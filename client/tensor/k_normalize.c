@@ -1,0 +1,158 @@
+/* client/tensor/k_normalize.c - layer_norm, rms_norm and their gradients, over rows of the last index[0] dims.
+ *
+ * For a row x of n elements with eps = value[0]:
+ *     layer_norm  h = (x - mean x) r,  r = 1 / sqrt(var x + eps)          y = h w + b
+ *     rms_norm    h = x r,             r = 1 / sqrt(mean x^2 + eps)       y = h w
+ * With g = dy w:
+ *     normalize_grad_input   dx = r (g - h mean(g h) - mean g)            (the last term for layer_norm, mode 0, only)
+ *     normalize_grad_weight  dw = sum over rows of dy h
+ * Statistics are kept in f64.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/check.h"
+#include "base/error.h"
+#include "tensor/numbers.h"
+#include "tensor/kernels.h"
+
+enum { LAYER, RMS };
+
+struct normalized {
+    int64_t rows, n;
+    double eps;
+    int mode;
+};
+
+static struct normalized rows_of(const struct mesh_tensor *x, const struct op_attr *attr, int mode)
+{
+    struct normalized z = { .rows = 1, .n = 1, .eps = attr->value[0], .mode = mode };
+    for (int d = 0; d < x->shape.ndim; d++) {
+        *(d < x->shape.ndim - attr->index[0] ? &z.rows : &z.n) *= x->shape.dim[d];
+    }
+    return z;
+}
+
+#define NORMALIZE(D, T, U, unused)                                                                                     \
+    static void statistics_##D(const struct normalized *z, const T *x, double *ret_mean, double *ret_scale)            \
+    {                                                                                                                  \
+        double mean = 0, square = 0;                                                                                   \
+        for (int64_t j = 0; z->mode == LAYER && j < z->n; j++) {                                                       \
+            mean += (double)x[j];                                                                                      \
+        }                                                                                                              \
+        mean /= (double)z->n;                                                                                          \
+        for (int64_t j = 0; j < z->n; j++) {                                                                           \
+            square += ((double)x[j] - mean) * ((double)x[j] - mean);                                                   \
+        }                                                                                                              \
+        *ret_mean = mean;                                                                                              \
+        *ret_scale = 1 / sqrt(square / (double)z->n + z->eps);                                                         \
+    }                                                                                                                  \
+    static void forward_##D(const struct normalized *z, const struct kernel_call *c, const T *w, const T *b)           \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < z->rows; i++) {                                                                        \
+            const T *x = (const T *)c->in[0]->data + i * z->n;                                                         \
+            T *y = (T *)c->out[0]->data + i * z->n;                                                                    \
+            double mean, scale;                                                                                        \
+            statistics_##D(z, x, &mean, &scale);                                                                       \
+            for (int64_t j = 0; j < z->n; j++) {                                                                       \
+                double h = ((double)x[j] - mean) * scale;                                                              \
+                y[j] = (T)((w != NULL ? h * (double)w[j] : h) + (b != NULL ? (double)b[j] : 0));                       \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void grad_input_##D(const struct normalized *z, const struct kernel_call *c)                                \
+    {                                                                                                                  \
+        const T *w = c->in[2] != NULL ? c->in[2]->data : NULL;                                                         \
+        for (int64_t i = 0; i < z->rows; i++) {                                                                        \
+            const T *dy = (const T *)c->in[0]->data + i * z->n, *x = (const T *)c->in[1]->data + i * z->n;             \
+            T *dx = (T *)c->out[0]->data + i * z->n;                                                                   \
+            double mean, scale, g_mean = 0, gh_mean = 0;                                                               \
+            statistics_##D(z, x, &mean, &scale);                                                                       \
+            for (int64_t j = 0; j < z->n; j++) {                                                                       \
+                double g = (double)dy[j] * (w != NULL ? (double)w[j] : 1);                                             \
+                g_mean += z->mode == LAYER ? g : 0;                                                                    \
+                gh_mean += g * ((double)x[j] - mean) * scale;                                                          \
+            }                                                                                                          \
+            g_mean /= (double)z->n;                                                                                    \
+            gh_mean /= (double)z->n;                                                                                   \
+            for (int64_t j = 0; j < z->n; j++) {                                                                       \
+                double g = (double)dy[j] * (w != NULL ? (double)w[j] : 1);                                             \
+                dx[j] = (T)(scale * (g - g_mean - ((double)x[j] - mean) * scale * gh_mean));                           \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void grad_weight_##D(const struct normalized *z, const struct kernel_call *c, double *sum)                  \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < z->rows; i++) {                                                                        \
+            const T *dy = (const T *)c->in[0]->data + i * z->n, *x = (const T *)c->in[1]->data + i * z->n;             \
+            double mean, scale;                                                                                        \
+            statistics_##D(z, x, &mean, &scale);                                                                       \
+            for (int64_t j = 0; j < z->n; j++) {                                                                       \
+                sum[j] += (double)dy[j] * ((double)x[j] - mean) * scale;                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t j = 0; j < z->n; j++) {                                                                           \
+            ((T *)c->out[0]->data)[j] = (T)sum[j];                                                                     \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(NORMALIZE, 0)
+
+static const void *data_of(const struct mesh_tensor *t)
+{
+    return t != NULL ? t->data : NULL;
+}
+
+static int check(const char *name, mesh_dtype t)
+{
+    return t == MESH_F32 || t == MESH_F64 ? 0 : unsupported_dtype(name, t);
+}
+
+static int forward(const char *name, const struct kernel_call *c, int mode)
+{
+    const struct mesh_tensor *x = c->in[0];
+    struct normalized z = rows_of(x, c->attr, mode);
+    const void *w = data_of(c->in[1]), *b = mode == LAYER ? data_of(c->in[2]) : NULL;
+    if (x->dtype == MESH_F32) {
+        forward_F32(&z, c, w, b);
+    } else if (x->dtype == MESH_F64) {
+        forward_F64(&z, c, w, b);
+    }
+    return check(name, x->dtype);
+}
+
+int k_layer_norm(const struct kernel_call *c)
+{
+    return forward("layer_norm", c, LAYER);
+}
+
+int k_rms_norm(const struct kernel_call *c)
+{
+    return forward("rms_norm", c, RMS);
+}
+
+int k_normalize_grad_input(const struct kernel_call *c)
+{
+    struct normalized z = rows_of(c->in[1], c->attr, (int)c->attr->mode);
+    if (c->in[1]->dtype == MESH_F32) {
+        grad_input_F32(&z, c);
+    } else if (c->in[1]->dtype == MESH_F64) {
+        grad_input_F64(&z, c);
+    }
+    return check("normalize_grad_input", c->in[1]->dtype);
+}
+
+int k_normalize_grad_weight(const struct kernel_call *c)
+{
+    struct normalized z = rows_of(c->in[1], c->attr, (int)c->attr->mode);
+    double *sum = mem_zalloc((size_t)z.n * sizeof *sum + 1);
+    if (sum == NULL) {
+        return err_no_memory((size_t)z.n * sizeof *sum, "the sums of a weight's gradient");
+    }
+    if (c->in[1]->dtype == MESH_F32) {
+        grad_weight_F32(&z, c, sum);
+    } else if (c->in[1]->dtype == MESH_F64) {
+        grad_weight_F64(&z, c, sum);
+    }
+    mem_free(sum);
+    return check("normalize_grad_weight", c->in[1]->dtype);
+}

@@ -1,0 +1,186 @@
+/* client/tensor/k_sort.c - the elements of each line along dim[0] in order, with where they were.
+ *
+ * A merge sort of positions, so equal elements keep their order whichever way it runs; NaN is the largest.
+ *     sort       mode 1: descending
+ *     topk       the index[0] largest, descending.  in[1], when there is one, has the elements' indices, INT64_MAX for an
+ *                element that is not there; a line with fewer elements than that is filled up with such ones
+ *     put_along  the adjoint of both: dy added into zeros of extent index[0] at the indices
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/util.h"
+#include "tensor/kernels.h"
+#include "tensor/lines.h"
+#include "tensor/numbers.h"
+#include "tensor/tensor.h"
+
+#define NOT_THERE INT64_MAX
+
+struct line {
+    const void *x; /* element j at x[j * step] */
+    int64_t step;
+    bool is_descending;
+};
+
+/* Whether element i comes before element j for its value's sake. */
+typedef bool (*before_fn)(const struct line *l, int64_t i, int64_t j);
+typedef void (*move_fn)(void *to, int64_t j, const void *from, int64_t i);
+
+#define NAN_ORDER_F32(a, b) (isnan(a) && !isnan(b))
+#define NAN_ORDER_F64(a, b) (isnan(a) && !isnan(b))
+#define NAN_ORDER_I8(a, b)  false
+#define NAN_ORDER_U8(a, b)  false
+#define NAN_ORDER_I32(a, b) false
+#define NAN_ORDER_I64(a, b) false
+
+#define ORDER(D, T, U, unused)                                                                                         \
+    static bool before_##D(const struct line *l, int64_t i, int64_t j)                                                 \
+    {                                                                                                                  \
+        const T *x = l->x;                                                                                             \
+        T a = x[i * l->step], b = x[j * l->step];                                                                      \
+        return l->is_descending ? a > b || NAN_ORDER_##D(a, b) : a < b || NAN_ORDER_##D(b, a);                         \
+    }                                                                                                                  \
+    static void move_##D(void *to, int64_t j, const void *from, int64_t i)                                             \
+    {                                                                                                                  \
+        ((T *)to)[j] = ((const T *)from)[i];                                                                           \
+    }
+NUMBER_TYPES(ORDER, 0)
+#define BEFORE_ENTRY(D, T, U, unused) [MESH_##D] = before_##D,
+#define MOVE_ENTRY(D, T, U, unused)   [MESH_##D] = move_##D,
+static const before_fn befores[N_DTYPES] = { NUMBER_TYPES(BEFORE_ENTRY, 0) };
+static const move_fn moves[N_DTYPES] = { NUMBER_TYPES(MOVE_ENTRY, 0) };
+
+/* Merges the runs [begin, middle) and [middle, end) of from into to. */
+static void merge(const struct line *l, before_fn before, const int64_t *from, int64_t *to, const int64_t run[3])
+{
+    int64_t a = run[0], b = run[1];
+    for (int64_t k = run[0]; k < run[2]; k++) {
+        bool takes_b = a == run[1] || (b < run[2] && before(l, from[b], from[a]));
+        to[k] = takes_b ? from[b++] : from[a++];
+    }
+}
+
+/* Sorts order[0..n); the result is in the array returned, one of the two. */
+static int64_t *sort_positions(const struct line *l, before_fn before, int64_t *order, int64_t *spare, int64_t n)
+{
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t begin = 0; begin < n; begin += 2 * width) {
+            int64_t run[3] = { begin, MIN(begin + width, n), MIN(begin + 2 * width, n) };
+            merge(l, before, order, spare, run);
+        }
+        int64_t *t = order;
+        order = spare;
+        spare = t;
+    }
+    return order;
+}
+
+struct sorting {
+    const struct kernel_call *c;
+    struct lines from, to;
+    bool is_descending;
+    int64_t first;        /* index of element 0 of each line */
+    const int64_t *given; /* indices of the elements; NULL: first, first + 1, ... */
+    int64_t *order, *spare;
+};
+
+/* The positions of line i that hold something. */
+static int64_t collect(const struct sorting *s, int64_t begin)
+{
+    int64_t n = 0;
+    for (int64_t j = 0; j < s->from.length; j++) {
+        if (s->given == NULL || s->given[begin + j * s->from.step] != NOT_THERE) {
+            s->order[n++] = j;
+        }
+    }
+    return n;
+}
+
+static void sort_line(const struct sorting *s, int64_t i)
+{
+    const struct mesh_tensor *x = s->c->in[0];
+    int64_t begin = line_begin(&s->from, i), to = line_begin(&s->to, i), n = collect(s, begin);
+    size_t item = tensor_bytes(x) / (size_t)MAX(x->n, 1);
+    struct line line = { .x = (const char *)x->data + begin * (int64_t)item,
+                         .step = s->from.step,
+                         .is_descending = s->is_descending };
+    const int64_t *order = sort_positions(&line, befores[x->dtype], s->order, s->spare, n);
+    for (int64_t j = 0; j < s->to.length; j++) {
+        int64_t at = to + j * s->to.step, index = NOT_THERE;
+        if (j < n) {
+            int64_t source = begin + order[j] * s->from.step;
+            moves[x->dtype](s->c->out[0]->data, at, x->data, source);
+            index = s->given != NULL ? s->given[source] : s->first + order[j];
+        } else {
+            memset((char *)s->c->out[0]->data + at * (int64_t)item, 0, item);
+        }
+        ((int64_t *)s->c->out[1]->data)[at] = index;
+    }
+}
+
+static int sort_lines(const char *name, struct sorting *s)
+{
+    const struct kernel_call *c = s->c;
+    int dim = c->attr->dim[0];
+    if (befores[c->in[0]->dtype] == NULL) {
+        return unsupported_dtype(name, c->in[0]->dtype);
+    }
+    s->from = lines_of(c->in[0]->shape, dim);
+    s->to = lines_of(c->out[0]->shape, dim);
+    size_t bytes = (size_t)s->from.length * 2 * sizeof(int64_t);
+    s->order = mem_alloc(bytes + 1);
+    if (s->order == NULL) {
+        return err_no_memory(bytes, "the positions of a sort");
+    }
+    s->spare = s->order + s->from.length;
+    for (int64_t i = 0; i < s->to.n; i++) {
+        sort_line(s, i);
+    }
+    mem_free(s->order);
+    return 0;
+}
+
+int k_sort(const struct kernel_call *c)
+{
+    return sort_lines("sort", &(struct sorting){ .c = c, .is_descending = c->attr->mode != 0 });
+}
+
+int k_topk(const struct kernel_call *c)
+{
+    struct sorting s = { .c = c, .is_descending = true };
+    s.given = c->in[1] != NULL ? c->in[1]->data : NULL;
+    s.first = c->in[0]->shape.dim[c->attr->dim[0]] > 0 ? c->offset[c->attr->dim[0]] : 0;
+    return sort_lines("topk", &s);
+}
+
+#define PUT(D, T, U, unused)                                                                                           \
+    static void put_##D(const struct kernel_call *c, const struct lines *from, const struct lines *to)                 \
+    {                                                                                                                  \
+        const T *dy = c->in[0]->data;                                                                                  \
+        const int64_t *index = c->in[1]->data;                                                                         \
+        T *out = c->out[0]->data;                                                                                      \
+        for (int64_t i = 0; i < from->n; i++) {                                                                        \
+            for (int64_t j = 0; j < from->length; j++) {                                                               \
+                int64_t at = line_begin(from, i) + j * from->step;                                                     \
+                out[line_begin(to, i) + index[at] * to->step] += dy[at];                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(PUT, 0)
+
+int k_put_along(const struct kernel_call *c)
+{
+    struct lines from = lines_of(c->in[0]->shape, c->attr->dim[0]), to = lines_of(c->out[0]->shape, c->attr->dim[0]);
+    memset(c->out[0]->data, 0, tensor_bytes(c->out[0]));
+    if (c->in[0]->dtype == MESH_F32) {
+        put_F32(c, &from, &to);
+    } else if (c->in[0]->dtype == MESH_F64) {
+        put_F64(c, &from, &to);
+    } else {
+        return unsupported_dtype("put_along", c->in[0]->dtype);
+    }
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* client/tensor/reduce_walk.h - the elements of a tensor, row by row, each with the place of the result it goes into.
+ *
+ *     x [2,3], dims {1}:   row 0 -> out 0, step 0         x [2,3], dims {0}:   row 0 -> out 0, 1, 2 (step 1)
+ *                          row 1 -> out 1, step 0                              row 1 -> out 0, 1, 2
+ *
+ * For one result the elements come in the order of their flat index among the dims that go.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TENSOR_REDUCE_WALK_H
+#define TENSOR_REDUCE_WALK_H
+
+#include "tensor/kernels.h"
+
+struct reduce_row {
+    const void *x; /* [n] */
+    int64_t n;
+    int64_t out, out_step;     /* element i goes into result out + i out_step; the step is 0 or 1 */
+    int64_t index, index_step; /* and has this flat index in the whole tensor, among the dims that go */
+};
+typedef void (*reduce_row_fn)(void *state, const struct reduce_row *row);
+
+/* Where x lies in the whole tensor; NULL: it is the whole. */
+struct reduce_place {
+    mesh_shape whole;
+    const int64_t *offset;
+};
+
+void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
+                 void *state);
+
+#endif
