@@ -19,6 +19,12 @@ extern const struct gradient g_relu, g_gelu, g_tanh;
 extern const struct gradient g_matmul, g_linear;
 extern const struct gradient g_transpose, g_reshape, g_expand, g_sum, g_mean;
 extern const struct gradient g_softmax, g_log_softmax, g_cross_entropy_rows, g_cross_entropy_sum;
+#define UNARY(name, ...) extern const struct gradient g_##name;
+#include "tensor/unary.def"
+extern const struct gradient g_maximum, g_minimum, g_pow, g_lerp, g_where, g_masked_fill, g_tril, g_triu, g_cast;
+
+extern const struct gradient g_permute, g_flip, g_roll, g_cat, g_narrow, g_select, g_pad, g_repeat;
+extern const struct gradient g_take, g_gather, g_scatter_add, g_causal_fill;
 
 mesh_dtensor *grad_op(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr); /* no input NULL */
 mesh_dtensor *grad_op1(enum op_id id, mesh_dtensor *a, const struct op_attr *attr);

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/public_call.h"
 
+#include "autograd/promote.h"
 #include "base/error.h"
 #include "core/scope.h"
 
@@ -36,4 +37,15 @@ mesh_dtensor *public_op2(const char *public_function, enum op_id id, mesh_dtenso
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { a, b };
     return public_enter(public_function, in, 2) ? public_apply(id, in, NULL) : NULL;
+}
+
+mesh_dtensor *public_pair(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b,
+                          const struct op_attr *attr)
+{
+    mesh_dtensor *in[OP_MAX_INPUTS] = { a, b };
+    if (!public_enter(public_function, in, 2)) {
+        return NULL;
+    }
+    int r = promote_pair(op_table[id].name, in, 0);
+    return r < 0 ? scope_fail(r) : public_apply(id, in, attr);
 }

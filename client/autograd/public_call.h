@@ -15,4 +15,8 @@ mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct 
 mesh_dtensor *public_op1(const char *public_function, enum op_id id, mesh_dtensor *x, const struct op_attr *attr);
 mesh_dtensor *public_op2(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b);
 
+/* As public_op2(), for elementwise operators: inputs of two dtypes are first brought to one (promote.h). */
+mesh_dtensor *public_pair(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b,
+                          const struct op_attr *attr);
+
 #endif

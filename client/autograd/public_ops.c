@@ -1,6 +1,7 @@
 /* client/autograd/public_ops.c - the operators of mesh/ops.h but the cross entropy; each fills in an op_attr.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops.h>
+#include <mesh/ops_move.h>
 
 #include "autograd/public_call.h"
 #include "base/error.h"
@@ -9,22 +10,22 @@
 
 MESH_API mesh_dtensor *mesh_add(mesh_dtensor *a, mesh_dtensor *b)
 {
-    return public_op2(__func__, OP_add, a, b);
+    return public_pair(__func__, OP_add, a, b, NULL);
 }
 
 MESH_API mesh_dtensor *mesh_sub(mesh_dtensor *a, mesh_dtensor *b)
 {
-    return public_op2(__func__, OP_sub, a, b);
+    return public_pair(__func__, OP_sub, a, b, NULL);
 }
 
 MESH_API mesh_dtensor *mesh_mul(mesh_dtensor *a, mesh_dtensor *b)
 {
-    return public_op2(__func__, OP_mul, a, b);
+    return public_pair(__func__, OP_mul, a, b, NULL);
 }
 
 MESH_API mesh_dtensor *mesh_div(mesh_dtensor *a, mesh_dtensor *b)
 {
-    return public_op2(__func__, OP_div, a, b);
+    return public_pair(__func__, OP_div, a, b, NULL);
 }
 
 MESH_API mesh_dtensor *mesh_neg(mesh_dtensor *x)
@@ -116,15 +117,22 @@ static int check_ndim(const char *what, mesh_shape to)
                : err_set(MESH_ESHAPE, "%s: a shape of %d dims; at most %d are supported", what, to.ndim, MESH_MAX_NDIM);
 }
 
-MESH_API mesh_dtensor *mesh_reshape(mesh_dtensor *x, mesh_shape to)
+static mesh_dtensor *reshape(mesh_dtensor *x, mesh_shape to, int mode)
 {
-    if (!public_enter(__func__, &x, 1)) {
-        return NULL;
-    }
     int r = check_ndim("reshape", to);
     r = r < 0 ? r : fill_in_extent(x->shape, &to);
-    return r < 0 ? scope_fail(r)
-                 : public_apply(OP_reshape, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &(struct op_attr){ .shape = to });
+    struct op_attr attr = { .shape = to, .mode = mode };
+    return r < 0 ? scope_fail(r) : public_apply(OP_reshape, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr);
+}
+
+MESH_API mesh_dtensor *mesh_reshape(mesh_dtensor *x, mesh_shape to)
+{
+    return public_enter(__func__, &x, 1) ? reshape(x, to, 0) : NULL;
+}
+
+MESH_API mesh_dtensor *mesh_view(mesh_dtensor *x, mesh_shape to)
+{
+    return public_enter(__func__, &x, 1) ? reshape(x, to, RESHAPE_IS_VIEW) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_expand(mesh_dtensor *x, mesh_shape to)

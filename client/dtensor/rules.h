@@ -65,5 +65,24 @@ void rule_reduce(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_along(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_cross_entropy(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_cross_entropy_grad(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_permute(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_flip(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_roll(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_cat(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_narrow(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_select(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_pad(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_repeat(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_repeat_backward(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_take(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_take_backward(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_gather(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_scatter_add(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_pointwise(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_maximum(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_minimum(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_where(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_masked_fill(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_cast(const struct op_shapes *s, int parts, struct rule_list *inout);
 
 #endif

@@ -7,6 +7,9 @@
 
 #include <math.h>
 
+#include "base/dtype.h"
+#include "base/util.h"
+
 static void follow(mesh_reduce_op in, mesh_reduce_op out, struct rule_list *inout)
 {
     struct rule r = rule_whole();
@@ -96,4 +99,100 @@ void rule_monotone(const struct op_shapes *s, int parts, struct rule_list *inout
     rules_from_index("*->*", s, inout);
     follow(MESH_MAX, MESH_MAX, inout);
     follow(MESH_MIN, MESH_MIN, inout);
+}
+
+void rule_pointwise(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    rules_from_index("*->*", s, inout);
+}
+
+static void both_pending(int a, int b, mesh_reduce_op op, struct rule_list *inout)
+{
+    struct rule r = rule_whole();
+    r.in[a] = r.in[b] = r.out[0] = mesh_partial(op);
+    rule_add(inout, &r);
+}
+
+/* max(max a_i, max b_i) = max max(a_i, b_i), and max(min a_i, b) = min max(a_i, b); not with both pending min. */
+static void extreme_rules(const struct op_shapes *s, mesh_reduce_op own, struct rule_list *inout)
+{
+    rules_from_index("*,*->*", s, inout);
+    both_pending(0, 1, own, inout);
+    for (int i = 0; i < 2; i++) {
+        one_pending(i, MESH_MAX, MESH_MAX, inout);
+        one_pending(i, MESH_MIN, MESH_MIN, inout);
+    }
+}
+
+void rule_maximum(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    extreme_rules(s, MESH_MAX, inout);
+}
+
+void rule_minimum(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    extreme_rules(s, MESH_MIN, inout);
+}
+
+/* Each element is one of a and b on all ranks alike, so any reduction of both passes; one that leaves equal parts as they
+ * are (not the sum) also with the other whole. */
+void rule_where(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    static const mesh_reduce_op keeps_equal[] = { MESH_MAX, MESH_MIN, MESH_AVG };
+    (void)parts;
+    rules_from_index("*,*,*->*", s, inout);
+    if (dtype_kind(s->out_dtype[0]) == DTYPE_BOOL) {
+        return;
+    }
+    both_pending(1, 2, MESH_SUM, inout);
+    for (size_t k = 0; k < ARRAY_SIZE(keeps_equal); k++) {
+        if (keeps_equal[k] != MESH_AVG || dtype_kind(s->out_dtype[0]) == DTYPE_FLOAT) {
+            both_pending(1, 2, keeps_equal[k], inout);
+            one_pending(1, keeps_equal[k], keeps_equal[k], inout);
+            one_pending(2, keeps_equal[k], keeps_equal[k], inout);
+        }
+    }
+}
+
+void rule_masked_fill(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    double v = s->attr.value[0];
+    (void)parts;
+    rules_from_index("*,*->*", s, inout);
+    if (dtype_kind(s->out_dtype[0]) == DTYPE_BOOL) {
+        return;
+    }
+    one_pending(0, MESH_MAX, MESH_MAX, inout);
+    one_pending(0, MESH_MIN, MESH_MIN, inout);
+    if (dtype_kind(s->out_dtype[0]) == DTYPE_FLOAT) {
+        one_pending(0, MESH_AVG, MESH_AVG, inout);
+    }
+    if (!(v < 0) && !(v > 0) && !isnan(v)) {
+        one_pending(0, MESH_SUM, MESH_SUM, inout);
+    }
+}
+
+/* Rounding never falls; it is linear only where nothing is rounded or wraps: from f32 to f64 and the like. */
+void rule_cast(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    mesh_dtype from = s->in_dtype[0], to = s->out_dtype[0];
+    bool widens = dtype_kind(from) == DTYPE_FLOAT && dtype_size(to) > dtype_size(from);
+    (void)parts;
+    rules_from_index("*->*", s, inout);
+    if (dtype_kind(from) == DTYPE_BOOL || dtype_kind(from) != dtype_kind(to)) {
+        return;
+    }
+    if (widens || from == to) {
+        follow(MESH_SUM, MESH_SUM, inout);
+    }
+    if (widens) {
+        follow(MESH_AVG, MESH_AVG, inout);
+    }
+    if (dtype_kind(from) == DTYPE_FLOAT) {
+        follow(MESH_MAX, MESH_MAX, inout);
+        follow(MESH_MIN, MESH_MIN, inout);
+    }
 }

@@ -124,20 +124,22 @@ int k_where(const struct kernel_call *c)
     return elementwise(c, "where", where_rows, 1);
 }
 
-#define FILL_ROW(D, T, U, unused)                                                                                      \
+#define FILL_ROW(D, T, U, convert)                                                                                     \
     static void fill_row_##D(const struct element_row *r)                                                              \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
         const T *x = r->in[0];                                                                                         \
         const uint8_t *is_masked = r->in[1];                                                                           \
-        const T v = (T)r->attr->value[0]; /* the shape function has seen to it that it fits */                         \
+        const T v = convert(T, r->attr->value[0]);                                                                     \
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
             out[i] = is_masked[i * r->step[1]] != 0 ? v : x[i * r->step[0]];                                           \
         }                                                                                                              \
     }
-ORDERED_TYPES(FILL_ROW, 0)
-#define FILL_ENTRY(D, T, U, unused) [MESH_##D] = fill_row_##D,
-static const element_row_fn fill_rows[N_DTYPES] = { ORDERED_TYPES(FILL_ENTRY, 0) };
+#define AS_NUMBER(T, v) ((T)(v)) /* the shape function has seen to it that it fits */
+#define AS_TRUTH(T, v)  ((T)((v) != 0))
+NUMBER_TYPES(FILL_ROW, AS_NUMBER)
+FILL_ROW(BOOL, uint8_t, 0, AS_TRUTH)
+static const element_row_fn fill_rows[N_DTYPES] = { ORDERED_TYPES(ENTRY, fill) };
 
 int k_masked_fill(const struct kernel_call *c)
 {

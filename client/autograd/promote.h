@@ -1,0 +1,18 @@
+/* client/autograd/promote.h - one dtype for inputs of several: cast, with a record, before the operator sees them.
+ *
+ *     bool < integers < floats; of one kind the wider; u8 with i8: i32, f16 with bf16: f32, the narrowest that hold both
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef AUTOGRAD_PROMOTE_H
+#define AUTOGRAD_PROMOTE_H
+
+#include "autograd/tape.h"
+
+mesh_dtype dtype_promoted(mesh_dtype a, mesh_dtype b);
+
+/* x itself when it has that dtype; else a new tensor of the innermost scope; NULL: error set. */
+mesh_dtensor *cast_to(mesh_dtensor *x, mesh_dtype t);
+
+/* Inputs first and first + 1, which are not NULL, become of one dtype.  0 or a status with the error set. */
+int promote_pair(const char *name, mesh_dtensor **in, int first);
+
+#endif
