@@ -43,9 +43,14 @@ struct case_attr {
     bool keepdim, approximate_tanh;
     int dim, dim0, dim1;
     double value, label_smoothing;
+    double min, max, negative_slope, weight, exponent;
+    int64_t diagonal;
     int64_t ignore_index;
     mesh_reduction reduction;
     mesh_placements to;
+    int64_t shift, start, length, index, split_size, num_classes;
+    mesh_shape pad, repeats;
+    bool is_causal;
 };
 
 struct test_case {

@@ -289,6 +289,21 @@ static const struct attr_field {
     { "ignore_index", A_INT64, offsetof(struct case_attr, ignore_index) },
     { "label_smoothing", A_NUMBER, offsetof(struct case_attr, label_smoothing) },
     { "to", A_PLACEMENTS, offsetof(struct case_attr, to) },
+    { "shift", A_INT64, offsetof(struct case_attr, shift) },
+    { "start", A_INT64, offsetof(struct case_attr, start) },
+    { "length", A_INT64, offsetof(struct case_attr, length) },
+    { "index", A_INT64, offsetof(struct case_attr, index) },
+    { "split_size", A_INT64, offsetof(struct case_attr, split_size) },
+    { "num_classes", A_INT64, offsetof(struct case_attr, num_classes) },
+    { "pad", A_SHAPE, offsetof(struct case_attr, pad) },
+    { "repeats", A_SHAPE, offsetof(struct case_attr, repeats) },
+    { "is_causal", A_BOOL, offsetof(struct case_attr, is_causal) },
+    { "min", A_NUMBER, offsetof(struct case_attr, min) },
+    { "max", A_NUMBER, offsetof(struct case_attr, max) },
+    { "negative_slope", A_NUMBER, offsetof(struct case_attr, negative_slope) },
+    { "weight", A_NUMBER, offsetof(struct case_attr, weight) },
+    { "exponent", A_NUMBER, offsetof(struct case_attr, exponent) },
+    { "diagonal", A_INT64, offsetof(struct case_attr, diagonal) },
 };
 
 static bool read_reduction(const char *word, mesh_reduction *ret_reduction)
@@ -363,13 +378,13 @@ static bool read_attrs(struct reading *r, json_t *object)
 {
     const char *name;
     json_t *value;
-    r->c->attr = (struct case_attr){ .ignore_index = -100 };
+    r->c->attr = (struct case_attr){ .ignore_index = -100, .min = -INFINITY, .max = INFINITY };
     if (object != NULL && !json_is_object(object)) {
         return malformed(r, "\"attr\" is not an object");
     }
     json_object_foreach(object, name, value)
     {
-        if (!read_attr(r, name, value)) {
+        if (!json_is_null(value) && !read_attr(r, name, value)) {
             return false;
         }
     }
