@@ -24,6 +24,7 @@ struct decision {
     mesh_shape out[OP_MAX_OUTPUTS], out_local[OP_MAX_OUTPUTS];
     mesh_dtype out_dtype[OP_MAX_OUTPUTS];
     int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
+    uint32_t is_whole;             /* bit i: every rank of the job has all of input i */
 };
 
 /* Words of 64 bits: few, because they are hashed at every call. */
@@ -137,6 +138,32 @@ static void find_local(const mesh_device_mesh *m, const struct op_shapes *s, str
     memcpy(inout->offset, b.offset, sizeof inout->offset);
 }
 
+static uint32_t find_whole(const mesh_device_mesh *m, const struct op_shapes *s, const struct op_choice *choice)
+{
+    uint32_t whole = 0;
+    for (int i = 0; i < s->n_in && m->n_ranks == m->session->world_size; i++) {
+        bool is_whole = s->has[i];
+        for (int k = 0; k < m->ndim; k++) {
+            is_whole = is_whole && choice->in[i].at[k].kind == MESH_IS_REPLICATE;
+        }
+        whole |= is_whole ? 1U << i : 0;
+    }
+    return whole;
+}
+
+/* A view moves nothing. */
+static int check_view(const mesh_dtensor *x, const struct op_shapes *s, const struct op_choice *choice)
+{
+    char text[DTENSOR_TEXT_BYTES], to[SHAPE_TEXT_BYTES];
+    if (choice->cost <= 0) {
+        return 0;
+    }
+    return err_set(MESH_EPLACEMENT,
+                   "view: the parts of %s are not the parts of %s under any placements, so elements would have to move "
+                   "between ranks; use mesh_reshape() or redistribute first",
+                   dtensor_text(x, text, sizeof text), shape_text(s->out[0], to, sizeof to));
+}
+
 static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
                   struct decision *ret_decision)
 {
@@ -160,10 +187,15 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     if (r < 0) {
         return r;
     }
+    r = op->rule.of == rule_reshape && s.attr.mode == RESHAPE_IS_VIEW ? check_view(in[0], &s, &d.choice) : 0;
+    if (r < 0) {
+        return r;
+    }
     d.attr = s.attr;
     memcpy(d.out, s.out, sizeof d.out);
     memcpy(d.out_dtype, s.out_dtype, sizeof d.out_dtype);
     find_local(m, &s, &d);
+    d.is_whole = find_whole(m, &s, &d.choice);
     *ret_decision = d;
     return 0;
 }
@@ -171,7 +203,7 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
 static int check_inputs(const struct op_row *op, enum op_id id, mesh_dtensor *const *in)
 {
     for (int i = 0; i < op->n_in; i++) {
-        bool may_miss = id == OP_linear && i == 2;
+        bool may_miss = (id == OP_linear && i == 2) || (id == OP_cat && i > 0);
         if (!in[i] && !may_miss) {
             return err_set(MESH_EINVAL, "%s: argument %d is NULL", op->name, i + 1);
         }
@@ -195,6 +227,7 @@ static int run_kernel(const struct op_row *op, const struct decision *d, struct 
         call.out[o] = out[o];
     }
     memcpy(call.offset, d->offset, sizeof call.offset);
+    call.is_whole = d->is_whole;
     return op->kernel(&call);
 }
 

@@ -38,6 +38,8 @@ struct op_row {
 extern const struct op_row op_table[N_OPS];
 const struct op_row *op_find(const char *name); /* NULL: no such row */
 
+#define RESHAPE_IS_VIEW 1 /* the mode of a reshape that is refused where it would have to communicate */
+
 /* The result(s) belong to the innermost scope.  in[i] NULL: absent (only the bias of linear may be).  0 or a status with the error
  * set: legality is decided from global facts before any traffic.  No tape: autograd/apply.c adds it. */
 int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);

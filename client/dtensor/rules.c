@@ -198,7 +198,7 @@ static void add_any_pending(const struct op_shapes *s, struct rule_list *inout)
     for (size_t k = 0; k < ARRAY_SIZE(always); k++) {
         add_pending(s, 0, always[k], inout);
     }
-    if (rules_is_float(s)) {
+    if (dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT) {
         add_pending(s, 0, MESH_AVG, inout);
         return;
     }

@@ -1,0 +1,93 @@
+/* client/autograd/grads_arrange.c - gradients of operators that put elements elsewhere: each has another one as its adjoint.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "autograd/grads.h"
+
+static int dim_of(mesh_shape s, int dim)
+{
+    return dim < 0 ? dim + s.ndim : dim;
+}
+
+static mesh_dtensor *narrow(mesh_dtensor *x, int dim, int64_t start, int64_t length)
+{
+    struct op_attr attr = { .dim = { dim }, .index = { start, length } };
+    return grad_op1(OP_narrow, x, &attr);
+}
+
+static mesh_dtensor *pad(mesh_dtensor *x, int dim, int64_t before, int64_t after)
+{
+    struct op_attr attr = { .dim = { dim }, .index = { before, after } };
+    return grad_op1(OP_pad, x, &attr);
+}
+
+static void permute_back(struct grad_call *c)
+{
+    mesh_shape forth = c->node->attr.shape;
+    struct op_attr attr = { .shape = forth };
+    for (int d = 0; d < forth.ndim; d++) {
+        attr.shape.dim[dim_of(forth, (int)forth.dim[d])] = d;
+    }
+    c->dx[0] = grad_op1(OP_permute, c->dy, &attr);
+}
+const struct gradient g_permute = { permute_back, { 0 } };
+
+static void flip_back(struct grad_call *c)
+{
+    c->dx[0] = grad_op1(OP_flip, c->dy, &c->node->attr);
+}
+const struct gradient g_flip = { flip_back, { 0 } };
+
+static void roll_back(struct grad_call *c)
+{
+    struct op_attr attr = { .dim = { c->node->attr.dim[0] }, .index = { -c->node->attr.index[0] } };
+    c->dx[0] = grad_op1(OP_roll, c->dy, &attr);
+}
+const struct gradient g_roll = { roll_back, { 0 } };
+
+static void cat_back(struct grad_call *c)
+{
+    int dim = dim_of(c->dy->shape, c->node->attr.dim[0]);
+    int64_t begin = 0;
+    for (int i = 0; i < OP_MAX_INPUTS && c->node->in_shape[i].ndim > 0; i++) { /* absent ones have no dims */
+        int64_t length = c->node->in_shape[i].dim[dim];
+        if (c->wants[i]) {
+            c->dx[i] = narrow(c->dy, dim, begin, length);
+        }
+        begin += length;
+    }
+}
+const struct gradient g_cat = { cat_back, { 0 } };
+
+static void narrow_back(struct grad_call *c)
+{
+    const struct op_attr *a = &c->node->attr;
+    int dim = dim_of(c->dy->shape, a->dim[0]);
+    int64_t n = c->node->in_shape[0].dim[dim], start = a->index[0] < 0 ? a->index[0] + n : a->index[0];
+    c->dx[0] = pad(c->dy, dim, start, n - start - a->index[1]);
+}
+const struct gradient g_narrow = { narrow_back, { 0 } };
+
+static void select_back(struct grad_call *c)
+{
+    const struct op_attr *a = &c->node->attr;
+    mesh_shape x = c->node->in_shape[0], kept = x;
+    int dim = dim_of(x, a->dim[0]);
+    int64_t n = x.dim[dim], at = a->index[0] < 0 ? a->index[0] + n : a->index[0];
+    kept.dim[dim] = 1;
+    c->dx[0] = pad(grad_reshape(c->dy, kept), dim, at, n - at - 1);
+}
+const struct gradient g_select = { select_back, { 0 } };
+
+static void pad_back(struct grad_call *c)
+{
+    const struct op_attr *a = &c->node->attr;
+    int dim = dim_of(c->dy->shape, a->dim[0]);
+    c->dx[0] = narrow(c->dy, dim, a->index[0], c->node->in_shape[0].dim[dim]);
+}
+const struct gradient g_pad = { pad_back, { 0 } };
+
+static void repeat_back(struct grad_call *c)
+{
+    struct op_attr attr = { .shape = c->node->in_shape[0] };
+    c->dx[0] = grad_op1(OP_repeat_backward, c->dy, &attr);
+}
+const struct gradient g_repeat = { repeat_back, { 0 } };
