@@ -77,13 +77,14 @@ static int listen_tcp(struct listening *l)
     return 0;
 }
 
+/* In the folder of the job, which its launcher removes; else where the user's, or all, sockets are. */
 static int make_directory(struct accepting *a)
 {
-    const char *base = getenv("XDG_RUNTIME_DIR");
-    bool is_fit = base != NULL && base[0] == '/' && strlen(base) < sizeof a->directory - 32;
-    for (int pass = is_fit ? 0 : 1; pass < 2; pass++) {
-        snprintf(a->directory, sizeof a->directory, "%.60s/mesh-rank-XXXXXX", pass == 0 ? base : "/tmp");
-        if (mkdtemp(a->directory) != NULL) {
+    const char *const bases[] = { getenv("MESH_RUN_DIR"), getenv("XDG_RUNTIME_DIR"), "/tmp" };
+    for (size_t i = 0; i < ARRAY_SIZE(bases); i++) {
+        bool is_fit = bases[i] != NULL && bases[i][0] == '/' && strlen(bases[i]) < sizeof a->directory - 32;
+        snprintf(a->directory, sizeof a->directory, "%.60s/mesh-rank-XXXXXX", is_fit ? bases[i] : "");
+        if (is_fit && mkdtemp(a->directory) != NULL) {
             return 0;
         }
     }

@@ -96,7 +96,7 @@ int free_port(void)
 
 /* The child ---------------------------------------------------------------------------------------------------------- */
 
-enum source { FROM_ADDRESS, FROM_JOB, FROM_RANK, FROM_SIZE, FROM_PORT, FROM_TEXT };
+enum source { FROM_ADDRESS, FROM_JOB, FROM_FOLDER, FROM_RANK, FROM_SIZE, FROM_PORT, FROM_TEXT };
 
 /* clang-format off */
 static const struct {
@@ -107,6 +107,7 @@ static const struct {
 } environment[] = {
     { "MESH_ADDRESS",          FROM_ADDRESS, NULL, false },
     { "MESH_JOB",              FROM_JOB,     NULL, false },
+    { "MESH_RUN_DIR",          FROM_FOLDER,  NULL, false },
     { "MESH_RANK",             FROM_RANK,    NULL, false },
     { "MESH_WORLD_SIZE",       FROM_SIZE,    NULL, false },
     { "MESH_LOCAL_RANK",       FROM_RANK,    NULL, false },
@@ -144,6 +145,9 @@ static bool set_environment(const struct launch *l, int rank)
             break;
         case FROM_JOB:
             text = l->job;
+            break;
+        case FROM_FOLDER:
+            text = l->folder;
             break;
         case FROM_TEXT:
             text = environment[i].text;

@@ -9,9 +9,9 @@
 #include "ctl/options.h"
 
 struct launch {
-    char path[PATH_MAX];       /* of the program */
-    char *const *argv;         /* [0] as the user wrote it */
-    const char *job, *address; /* what the ranks are told: MESH_JOB, MESH_ADDRESS */
+    char path[PATH_MAX];                /* of the program */
+    char *const *argv;                  /* [0] as the user wrote it */
+    const char *job, *address, *folder; /* what the ranks are told: MESH_JOB, MESH_ADDRESS, MESH_RUN_DIR */
     int n_ranks;
     int master_port;                     /* a free port, for programs that look at MASTER_PORT */
     const struct text_list *environment; /* K=V, on top of ours */

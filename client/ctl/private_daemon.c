@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/private_daemon.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,7 +23,6 @@
 
 #define READY_TIMEOUT_MS 10000
 #define STOP_TIMEOUT_MS  3000
-#define MAX_FILES        64 /* in its folder; more are not ours to remove */
 
 static int find_meshd(char *path, size_t cap)
 {
@@ -48,56 +46,21 @@ static int find_meshd(char *path, size_t cap)
                    "that none can be started");
 }
 
-static int make_folder(struct private_daemon *d)
-{
-    const char *candidates[] = { getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp" };
-    for (size_t i = 0; i < ARRAY_SIZE(candidates); i++) {
-        const char *parent = candidates[i];
-        int n = parent != NULL && parent[0] == '/'
-                    ? snprintf(d->folder, sizeof d->folder, "%s/meshd-run-XXXXXX", parent)
-                    : -1;
-        if (n > 0 && (size_t)n < sizeof d->folder && mkdtemp(d->folder) != NULL) {
-            d->address.is_unix = true;
-            (void)snprintf(d->address.path, sizeof d->address.path, "%s/meshd.sock", d->folder);
-            return 0;
-        }
-    }
-    d->folder[0] = '\0';
-    return err_set(MESH_EIO, "no folder can be made for a private meshd in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
-                   strerror(errno));
-}
-
-static void remove_folder(struct private_daemon *d)
-{
-    DIR *folder = d->folder[0] != '\0' ? opendir(d->folder) : NULL;
-    if (folder == NULL) {
-        return;
-    }
-    const struct dirent *entry = NULL;
-    for (int i = 0; i < MAX_FILES && (entry = readdir(folder)) != NULL; i++) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            (void)unlinkat(dirfd(folder), entry->d_name, 0);
-        }
-    }
-    (void)closedir(folder);
-    (void)rmdir(d->folder);
-}
-
-/* Its log goes to a file in its folder, from which we quote when it does not start. */
-static int open_log(const struct private_daemon *d)
+/* Its log goes to a file, from which we quote when it does not start. */
+static int open_log(const char *folder)
 {
     char path[128];
-    (void)snprintf(path, sizeof path, "%s/log", d->folder);
+    (void)snprintf(path, sizeof path, "%s/log", folder);
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
 
-static void last_log_line(const struct private_daemon *d, char *line, size_t cap)
+static void last_log_line(const char *folder, char *line, size_t cap)
 {
     char path[128];
     char text[256];
     FILE *log = NULL;
     line[0] = '\0';
-    (void)snprintf(path, sizeof path, "%s/log", d->folder);
+    (void)snprintf(path, sizeof path, "%s/log", folder);
     log = fopen(path, "re");
     while (log != NULL && fgets(text, sizeof text, log) != NULL) {
         (void)snprintf(line, cap, "%.*s", (int)strcspn(text, "\n"), text);
@@ -159,10 +122,10 @@ static void close_both(int fds[2])
     }
 }
 
-static int start_process(struct private_daemon *d, const char *meshd, bool shows_log)
+static int start_process(struct private_daemon *d, const char *meshd, const char *folder, bool shows_log)
 {
     int ready[2] = { -1, -1 }, life[2] = { -1, -1 };
-    int log_fd = shows_log ? STDERR_FILENO : open_log(d);
+    int log_fd = shows_log ? STDERR_FILENO : open_log(folder);
     if (log_fd >= 0 && pipe2(ready, O_CLOEXEC) == 0 && pipe2(life, O_CLOEXEC) == 0) {
         d->pid = fork();
     } else {
@@ -183,7 +146,7 @@ static int start_process(struct private_daemon *d, const char *meshd, bool shows
         life[1] = -1;
         if (!wait_until_ready(ready[0])) {
             char line[160];
-            last_log_line(d, line, sizeof line);
+            last_log_line(folder, line, sizeof line);
             r = err_set(MESH_EDAEMON, "the private meshd (%.100s) did not start: %s", meshd,
                         line[0] != '\0' ? line : "it said nothing");
         }
@@ -193,17 +156,18 @@ static int start_process(struct private_daemon *d, const char *meshd, bool shows
     return r;
 }
 
-int private_daemon_start(struct private_daemon *ret_daemon, bool shows_log)
+int private_daemon_start(struct private_daemon *ret_daemon, const char *folder, bool shows_log)
 {
-    struct private_daemon d = { .life_fd = -1 };
+    struct private_daemon d = { .life_fd = -1, .address = { .is_unix = true } };
     char meshd[PATH_MAX];
-    int r = find_meshd(meshd, sizeof meshd);
-    r = r == 0 ? make_folder(&d) : r;
-    r = r == 0 ? start_process(&d, meshd, shows_log) : r;
+    int n = snprintf(d.address.path, sizeof d.address.path, "%s/meshd.sock", folder);
+    int r = n > 0 && (size_t)n < sizeof d.address.path ? 0 : err_set(MESH_ERANGE, "%.120s: too long a path", folder);
+    r = r == 0 ? find_meshd(meshd, sizeof meshd) : r;
+    r = r == 0 ? start_process(&d, meshd, folder, shows_log) : r;
     if (r != 0) {
+        mesh_error why = *mesh_last_error();
         private_daemon_stop(&d);
-        remove_folder(&d);
-        return r;
+        return err_restore(&why);
     }
     *ret_daemon = d;
     return 0;
@@ -234,6 +198,5 @@ void private_daemon_stop(struct private_daemon *d)
             (void)has_ended_within(d->pid, STOP_TIMEOUT_MS);
         }
         d->pid = 0;
-        remove_folder(d);
     }
 }

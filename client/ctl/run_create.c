@@ -22,7 +22,7 @@ static void give_up(struct run_create *c, int status, int code)
 
 static void start_private(struct run_create *c)
 {
-    int r = private_daemon_start(&c->daemon, c->options.ctl->verbosity > 0);
+    int r = private_daemon_start(&c->daemon, c->options.folder, c->options.ctl->verbosity > 0);
     if (r != 0) {
         give_up(c, r, EXIT_LAUNCHER);
         return;

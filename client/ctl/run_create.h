@@ -14,6 +14,7 @@ struct run_create_options {
     const char *job; /* NULL: meshd picks a name */
     int n_ranks;
     bool no_autostart;
+    const char *folder; /* for a meshd of our own */
 };
 
 struct run_create {

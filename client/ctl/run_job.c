@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "ctl/run_folder.h"
 #include "ctl/run_output.h"
 #include "ctl/say.h"
 #include "ctl/summary.h"
@@ -54,6 +55,7 @@ struct job {
     pid_t *pids;             /* [n_ranks]; 0: not started */
     struct rank_slot *slots; /* [n_ranks] */
     struct run_create create;
+    char folder[RUN_FOLDER_BYTES]; /* "": none yet */
     struct signal_slot signals[ARRAY_SIZE(forwarded) + 1];
     struct loop_timer *deadline, *drain;
     bool is_running; /* the ranks were started, supervise decides */
@@ -258,6 +260,7 @@ static void created_cb(int code, void *arg)
         struct launch launch = job->options->launch;
         launch.job = job->create.job;
         launch.address = job->create.client.text;
+        launch.folder = job->folder;
         job->code = start_ranks(job, &launch);
         if (job->code != EXIT_OK) {
             say("%s", mesh_last_error()->message);
@@ -365,7 +368,9 @@ int run_job(const struct run_job_options *options)
                                       .lost = lost_cb,
                                       .arg = &job };
     int r = job_init(&job);
+    r = r == 0 ? run_folder_make(job.folder) : r;
     job.create.loop = job.loop;
+    job.create.options.folder = job.folder;
     if (r == 0) {
         run_create_start(&job.create);
     } else {
@@ -384,6 +389,7 @@ int run_job(const struct run_job_options *options)
         say_how_it_ended(&job);
     }
     run_create_fini(&job.create);
+    run_folder_remove(job.folder);
     mem_free(job.fates);
     mem_free(job.pids);
     mem_free(job.slots);

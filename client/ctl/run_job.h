@@ -8,7 +8,7 @@
 #include "ctl/supervise.h"
 
 struct run_job_options {
-    struct launch launch; /* job and address are filled in when they are known */
+    struct launch launch; /* job, address and folder are filled in when they are known */
     struct run_create_options create;
     struct supervise_limits limits;
     bool is_tagged;    /* lines begin with "[rank] " */

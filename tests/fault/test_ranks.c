@@ -1,6 +1,7 @@
 /* tests/fault/test_ranks.c - ranks that die, differ or never come: everybody else gets a named error in time, and the daemon
  * serves the next job.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,20 @@ START_TEST(a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time)
     ck_assert_ptr_nonnull(strstr(p.err.text, "was killed by signal 9 (Killed) after "));
     ctl_expect(&p, 137, NULL, "ranks 0, 1, 3 ended because of it");
     expect_next_job_works();
+}
+END_TEST
+
+START_TEST(a_killed_rank_leaves_no_files_behind)
+{
+    char folder[96], variable[128], pattern[128];
+    glob_t found;
+    temp_folder_make(folder, sizeof folder);
+    (void)snprintf(variable, sizeof variable, "TMPDIR=%s", folder);
+    run_ranks("2", (const char *[]){ variable, NULL }, (const char *[]){ "die", "1", NULL });
+    ctl_expect(&p, 137, NULL, NULL);
+    (void)snprintf(pattern, sizeof pattern, "%s/*", folder);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+    temp_folder_remove(folder);
 }
 END_TEST
 
@@ -275,6 +290,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_test(cases, ranks_print_who_they_are);
     tcase_add_test(cases, a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time);
+    tcase_add_test(cases, a_killed_rank_leaves_no_files_behind);
     tcase_add_test(cases, a_rank_that_exits_without_a_word_is_the_cause);
     tcase_add_test(cases, a_stopped_rank_is_named_when_the_time_is_over);
     tcase_add_test(cases, different_calls_are_a_mismatch_that_names_both);
