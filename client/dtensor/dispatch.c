@@ -200,11 +200,26 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     return 0;
 }
 
+/* A bias, a weight, further tensors to join. */
+static bool may_miss(enum op_id id, int i)
+{
+    switch (id) {
+    case OP_cat:
+    case OP_layer_norm:
+    case OP_rms_norm:
+        return i > 0;
+    case OP_linear:
+    case OP_normalize_grad_input:
+        return i == 2;
+    default:
+        return false;
+    }
+}
+
 static int check_inputs(const struct op_row *op, enum op_id id, mesh_dtensor *const *in)
 {
     for (int i = 0; i < op->n_in; i++) {
-        bool may_miss = (id == OP_linear && i == 2) || (id == OP_cat && i > 0);
-        if (!in[i] && !may_miss) {
+        if (!in[i] && !may_miss(id, i)) {
             return err_set(MESH_EINVAL, "%s: argument %d is NULL", op->name, i + 1);
         }
         if (in[i] && in[i]->mesh != in[0]->mesh) {

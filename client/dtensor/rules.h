@@ -84,5 +84,19 @@ void rule_minimum(const struct op_shapes *s, int parts, struct rule_list *inout)
 void rule_where(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_masked_fill(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_cast(const struct op_shapes *s, int parts, struct rule_list *inout);
+/* rules_reduce.c */
+void rule_amax(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_amin(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_prod(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_nonzero_prod(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_all(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_any(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_sums(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_lowest(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_reduce_whole(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_normalize(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_normalize_grad(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_nll_loss(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_nll_grad(const struct op_shapes *s, int parts, struct rule_list *inout);
 
 #endif

@@ -169,7 +169,9 @@ void rule_along(const struct op_shapes *s, int parts, struct rule_list *inout)
         for (int i = 0; i < s->n_in; i++) {
             r.in[i] = mesh_shard(d);
         }
-        r.out[0] = mesh_shard(d);
+        for (int o = 0; o < s->n_out; o++) {
+            r.out[o] = mesh_shard(d);
+        }
         rule_add(inout, &r);
     }
 }

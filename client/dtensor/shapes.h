@@ -51,5 +51,20 @@ int op_shape_where(struct op_shapes *inout);
 int op_shape_masked_fill(struct op_shapes *inout);
 int op_shape_triangle(struct op_shapes *inout);
 int op_shape_cast(struct op_shapes *inout);
+/* shapes_reduce.c */
+int op_shape_extreme(struct op_shapes *inout);
+int op_shape_truth_of(struct op_shapes *inout);
+int op_shape_reduce_float(struct op_shapes *inout);
+int op_shape_index(struct op_shapes *inout);
+int op_shape_deviation(struct op_shapes *inout);
+int op_shape_index_of(struct op_shapes *inout);
+int op_shape_scan(struct op_shapes *inout);
+int op_shape_sort(struct op_shapes *inout);
+int op_shape_topk(struct op_shapes *inout);
+int op_shape_put_along(struct op_shapes *inout);
+int op_shape_normalize(struct op_shapes *inout);
+int op_shape_normalize_grad_input(struct op_shapes *inout);
+int op_shape_normalize_grad_weight(struct op_shapes *inout);
+int op_shape_nll_grad(struct op_shapes *inout);
 
 #endif
