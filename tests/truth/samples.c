@@ -3,6 +3,7 @@
 #include "truth/samples.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,56 @@ const struct sample samples[] = {
     { OP_cross_entropy_grad, 3, { SCALAR, S(5, 3), S(5) }, { 0, 0, I64 }, .attr = { .index = { 1 }, .value = { 0.1 } } },
     { OP_cross_entropy_grad, 3, { S(5), S(5, 3), S(5) }, { 0, 0, I64 }, .attr = { .index = { -100 } } },
     { OP_cross_entropy_grad, 3, { S(5, 2), S(5, 3, 2), S(5, 2) }, { 0, 0, I64 }, .attr = { .index = { -100 } } },
+#include "truth/samples_pointwise.def"
+    { OP_permute, 1, { S(2, 5, 3) }, .attr = { .shape = S(-1, 0, 1) } },
+    { OP_permute, 1, { S(5, 3) }, { I64 }, .attr = { .shape = S(1, 0) } },
+    { OP_flip, 1, { S(5, 3) }, .attr = { .dims = 2 } },
+    { OP_flip, 1, { S(2, 5, 3) }, { I64 }, .attr = { .dims = 5 } },
+    { OP_roll, 1, { S(5, 3) }, .attr = { .index = { 2 } } },
+    { OP_roll, 1, { S(2, 5) }, { I64 }, .attr = { .dim = { -1 }, .index = { -7 } } },
+    { OP_roll, 1, { S(0, 5) }, .attr = { .index = { 1 } } },
+    { OP_cat, 1, { S(5, 3) }, .attr = { .dim = { 1 } } },
+    { OP_cat, 2, { S(5, 3), S(5, 2) }, .attr = { .dim = { -1 } } },
+    { OP_cat, 3, { S(2, 5), S(0, 5), S(3, 5) } },
+    { OP_cat, 2, { S(5), S(2) }, { I64, I64 } },
+    { OP_narrow, 1, { S(5, 3) }, .attr = { .index = { 1, 2 } } },
+    { OP_narrow, 1, { S(7, 5) }, .attr = { .dim = { -1 }, .index = { -4, 2 } } },
+    { OP_narrow, 1, { S(5, 3) }, .attr = { .index = { 1, 4 } } },
+    { OP_narrow, 1, { S(5, 3) }, .attr = { .index = { 0, 5 } } },
+    { OP_narrow, 1, { S(7) }, { I64 }, .attr = { .index = { 3, 3 } } },
+    { OP_narrow, 1, { S(5, 3) }, .attr = { .index = { 5, 0 } } },
+    { OP_select, 1, { S(5, 3) }, .attr = { .index = { 3 } } },
+    { OP_select, 1, { S(2, 3, 5) }, .attr = { .dim = { -2 }, .index = { -1 } } },
+    { OP_select, 1, { S(5) }, { I64 }, .attr = { .index = { 4 } } },
+    { OP_pad, 1, { S(5, 3) }, .attr = { .index = { 1, 2 }, .value = { 0.5 } } },
+    { OP_pad, 1, { S(5, 3) }, .attr = { .dim = { -1 }, .index = { 2, 0 } } },
+    { OP_pad, 1, { S(5) }, { I64 }, .attr = { .index = { 0, 1 }, .value = { -2 } } },
+    { OP_pad, 1, { S(0, 5) }, .attr = { .index = { 1, 2 }, .value = { 3 } } },
+    { OP_repeat, 1, { S(5, 3) }, .attr = { .shape = S(10, 3) } },
+    { OP_repeat, 1, { S(5, 1, 2) }, .attr = { .shape = S(2, 5, 3, 4) } },
+    { OP_repeat, 1, { SCALAR }, .attr = { .shape = S(3) } },
+    { OP_repeat, 1, { S(2, 5) }, { I64 }, .attr = { .shape = S(2, 15) } },
+    { OP_repeat_backward, 1, { S(10, 3) }, .attr = { .shape = S(5, 3) } },
+    { OP_repeat_backward, 1, { S(2, 5, 3, 4) }, .attr = { .shape = S(5, 1, 2) } },
+    { OP_repeat_backward, 1, { S(3) }, .attr = { .shape = SCALAR } },
+    { OP_embedding, 2, { S(5, 3), S(4) }, { 0, I64 }, .attr = { .mode = 2 } },
+    { OP_embedding, 2, { S(3, 5), S(2, 5) }, { 0, MESH_I32 }, .attr = { .mode = 2 } },
+    { OP_embedding, 2, { S(5, 3), SCALAR }, { 0, I64 }, .attr = { .mode = 2 } },
+    { OP_index_select, 2, { S(5, 3), S(4) }, { 0, I64 }, .attr = { .mode = 1 } },
+    { OP_index_select, 2, { S(2, 5, 3), S(5) }, { 0, I64 }, .attr = { .dim = { -2 }, .mode = 1 } },
+    { OP_index_select, 2, { S(5), S(7) }, { I64, I64 }, .attr = { .mode = 1 } },
+    { OP_take_backward, 3, { S(5, 3), S(4, 3), S(4) }, { 0, 0, I64 } },
+    { OP_take_backward, 3, { S(2, 5, 3), S(2, 3, 2, 3), S(3, 2) }, { 0, 0, I64 }, .attr = { .dim = { 1 }, .mode = 1 } },
+    { OP_gather, 2, { S(5, 3), S(5, 2) }, { 0, I64 }, .attr = { .dim = { 1 }, .mode = 1 } },
+    { OP_gather, 2, { S(5, 3), S(2, 3) }, { 0, I64 }, .attr = { .mode = 1 } },
+    { OP_gather, 2, { S(2, 5, 3), S(1, 7, 3) }, { I64, I64 }, .attr = { .dim = { -2 }, .mode = 1 } },
+    { OP_scatter_add, 3, { S(5, 3), S(5, 4), S(5, 4) }, { 0, I64 }, .attr = { .dim = { 1 }, .mode = 1 } },
+    { OP_scatter_add, 3, { S(5, 3), S(4, 3), S(4, 3) }, { 0, I64 }, .attr = { .mode = 5 } },
+    { OP_scatter_add, 3, { S(5, 3), S(5, 2), S(5, 2) }, { I64, I64, I64 }, .attr = { .mode = 1 } },
+    { OP_one_hot, 1, { S(5) }, { I64 }, .attr = { .index = { 4 } } },
+    { OP_one_hot, 1, { S(2, 5) }, { MESH_I32 }, .attr = { .index = { 3 } } },
+    { OP_causal_fill, 1, { S(5, 4) }, .attr = { .value = { -2 } } },
+    { OP_causal_fill, 1, { S(2, 3, 5) } },
 };
 /* clang-format on */
 const int n_samples = (int)ARRAY_SIZE(samples);
@@ -125,6 +176,39 @@ static bool is_class_number(const struct trial *t, int i)
     return strncmp(name, "cross_entropy", 13) == 0 && i == t->op->n_in - 1;
 }
 
+/* Which input names places of a dim, and of how long a dim; -1: none. */
+static int index_input(const struct trial *t, int64_t *ret_extent)
+{
+    int dim = t->sample->attr.dim[0];
+    mesh_shape x = t->sample->in[0];
+    *ret_extent = x.ndim > 0 ? x.dim[dim < 0 ? dim + x.ndim : dim] : 1;
+    switch (t->sample->op) {
+    case OP_one_hot:
+        *ret_extent = t->sample->attr.index[0];
+        return 0;
+    case OP_embedding:
+    case OP_index_select:
+    case OP_gather:
+    case OP_scatter_add:
+        return 1;
+    case OP_take_backward:
+        return 2;
+    default:
+        return -1;
+    }
+}
+
+/* Places of both ends of the dim, several times each; negative ones where the operator counts them from the end. */
+static void make_index(const struct trial *t, int i, struct mesh_tensor *x)
+{
+    int64_t extent = 0;
+    bool may_be_negative = (t->sample->attr.mode & INDEX_FROM_END) != 0;
+    for (int64_t k = 0; index_input(t, &extent) == i && k < x->n; k++) {
+        int64_t at = (k * 2 + 1) % extent;
+        tensor_set_number(x, k, (double)(may_be_negative && k % 3 == 2 ? at - extent : at));
+    }
+}
+
 static struct mesh_tensor *input(const struct trial *t, int i)
 {
     mesh_dtype dtype = t->sample->dtype[i] ? t->sample->dtype[i] : MESH_F64;
@@ -132,6 +216,10 @@ static struct mesh_tensor *input(const struct trial *t, int i)
     for (int64_t k = 0; is_class_number(t, i) && k < x->n; k++) {
         tensor_set_number(x, k, (double)((k * 2 + 1) % 3));
     }
+    for (int64_t k = 0; t->sample->is_positive && k < x->n; k++) {
+        tensor_set_number(x, k, fabs(tensor_number(x, k)) + 0.125);
+    }
+    make_index(t, i, x);
     return x;
 }
 
