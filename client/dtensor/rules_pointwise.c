@@ -179,19 +179,21 @@ void rule_masked_fill(const struct op_shapes *s, int parts, struct rule_list *in
 void rule_cast(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     mesh_dtype from = s->in_dtype[0], to = s->out_dtype[0];
-    bool widens = dtype_kind(from) == DTYPE_FLOAT && dtype_size(to) > dtype_size(from);
+    bool from_float = dtype_kind(from) == DTYPE_FLOAT, to_float = dtype_kind(to) == DTYPE_FLOAT;
+    bool widens = dtype_size(to) > dtype_size(from);
     (void)parts;
     rules_from_index("*->*", s, inout);
-    if (dtype_kind(from) == DTYPE_BOOL || dtype_kind(from) != dtype_kind(to)) {
+    if (dtype_kind(from) == DTYPE_BOOL || dtype_kind(to) == DTYPE_BOOL) {
         return;
     }
-    if (widens || from == to) {
+    if (to == from || (from_float && to_float && widens)) {
         follow(MESH_SUM, MESH_SUM, inout);
     }
-    if (widens) {
+    if (from_float && to_float && widens) {
         follow(MESH_AVG, MESH_AVG, inout);
     }
-    if (dtype_kind(from) == DTYPE_FLOAT) {
+    bool keeps_order = to_float || (!from_float && widens); /* an integer has no NaN, a narrower one wraps */
+    if (keeps_order) {
         follow(MESH_MAX, MESH_MAX, inout);
         follow(MESH_MIN, MESH_MIN, inout);
     }

@@ -20,6 +20,7 @@ double tensor_number(const struct mesh_tensor *t, int64_t i)
     case MESH_I32:
         return ((const int32_t *)t->data)[i];
     case MESH_U8:
+    case MESH_BOOL:
         return ((const uint8_t *)t->data)[i];
     default:
         ck_assert_int_eq(t->dtype, MESH_I64);
@@ -42,6 +43,9 @@ void tensor_set_number(struct mesh_tensor *t, int64_t i, double v)
     case MESH_U8:
         ((uint8_t *)t->data)[i] = (uint8_t)v;
         return;
+    case MESH_BOOL:
+        ((uint8_t *)t->data)[i] = v > 0;
+        return;
     default:
         ck_assert_int_eq(t->dtype, MESH_I64);
         ((int64_t *)t->data)[i] = (int64_t)v;
@@ -55,7 +59,7 @@ static void set_neutral(struct mesh_tensor *t, int64_t i, mesh_reduce_op op)
     bool is_float = dtype_kind(t->dtype) == DTYPE_FLOAT;
     if (op != MESH_MAX && op != MESH_MIN) {
         tensor_set_number(t, i, op == MESH_PROD ? 1 : op == MESH_BAND ? -1 : 0);
-    } else if (is_float) {
+    } else if (is_float || t->dtype == MESH_BOOL) {
         tensor_set_number(t, i, op == MESH_MAX ? -INFINITY : INFINITY);
     } else if (t->dtype == MESH_I32) {
         ((int32_t *)t->data)[i] = op == MESH_MAX ? INT32_MIN : INT32_MAX;
@@ -155,7 +159,7 @@ static void set_part(struct mesh_tensor *t, int64_t i, double v, const struct cu
 {
     for (int m = 0; m < c->ndim; m++) {
         if (c->p.at[m].kind == MESH_IS_PARTIAL) {
-            v = uneven_part(v, i, c->p.at[m].op, c->size[m], at[m], m);
+            v = uneven_part(v, i + 2 * c->salt, c->p.at[m].op, c->size[m], at[m], m);
         }
     }
     tensor_set_number(t, i, v);
@@ -282,7 +286,7 @@ double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const st
 static int kinds_of(mesh_shape s, mesh_dtype t, mesh_placement *ret_kinds)
 {
     static const mesh_reduce_op ops[] = { MESH_SUM, MESH_MAX, MESH_MIN, MESH_AVG };
-    int n = 0, n_ops = dtype_kind(t) == DTYPE_FLOAT ? 4 : 3;
+    int n = 0, n_ops = dtype_kind(t) == DTYPE_FLOAT ? 4 : dtype_kind(t) == DTYPE_INT ? 3 : 0;
     ret_kinds[n++] = mesh_replicate();
     for (int d = 0; d < s.ndim; d++) {
         ret_kinds[n++] = mesh_shard(d);

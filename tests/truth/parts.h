@@ -17,9 +17,10 @@ struct cut { /* a mesh and a layout on it */
     int ndim;
     int size[MESH_MAX_MESH_NDIM];
     mesh_placements p;
+    int salt; /* pending parts of inputs with different salts differ */
 };
 
-double tensor_number(const struct mesh_tensor *t, int64_t i); /* f32 f64 i32 i64 u8 */
+double tensor_number(const struct mesh_tensor *t, int64_t i); /* f32 f64 i32 i64 u8 bool */
 void tensor_set_number(struct mesh_tensor *t, int64_t i, double v);
 
 /* Small numbers of both signs, never 0, different in every element; integers stay integers. */
@@ -35,7 +36,7 @@ struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *
 double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const struct cut *c, bool *ret_same);
 
 /* All legal layouts of a tensor on a mesh: R, S(d) of every dim, and pending reductions of floating (sum avg max min) or integer
- * (sum max min) tensors.  Returns how many. */
+ * (sum max min; of bool none) tensors.  Returns how many. */
 #define LAYOUTS_MAX 256
 int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layouts);
 

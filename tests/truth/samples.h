@@ -11,6 +11,7 @@ struct sample {
     mesh_shape in[OP_MAX_INPUTS];
     mesh_dtype dtype[OP_MAX_INPUTS]; /* 0: f64 */
     struct op_attr attr;
+    bool is_positive; /* the inputs are above 0: roots, logarithms */
 };
 extern const struct sample samples[];
 extern const int n_samples;

@@ -28,8 +28,7 @@ static void fill_menu(const struct trial *t, int mesh_ndim, struct menu *ret)
 {
     ret->total = 1;
     for (int i = 0; i < t->sample->n_in; i++) {
-        bool is_class =
-            dtype_kind(t->in[i]->dtype) != dtype_kind(t->in[0]->dtype) || (i > 0 && t->in[i]->dtype != t->in[0]->dtype);
+        bool is_class = i > 0 && dtype_kind(t->in[i]->dtype) == DTYPE_INT && t->in[i]->dtype != t->in[0]->dtype;
         int n = all_layouts(t->in[i]->shape, t->in[i]->dtype, mesh_ndim, ret->list[i]), kept = 0;
         for (int k = 0; k < n; k++) {
             bool pending = false;
@@ -67,7 +66,7 @@ static int try_one(const struct trial *t, mesh_device_mesh *m, const struct menu
     for (int i = 0; i < t->sample->n_in; i++) {
         const mesh_placements *p = &menu->list[i][number % menu->n[i]];
         char text[96], shape[SHAPE_TEXT_BYTES];
-        struct cut cut = { .ndim = m->ndim, .p = *p };
+        struct cut cut = { .ndim = m->ndim, .p = *p, .salt = i };
         memcpy(cut.size, m->size, sizeof cut.size);
         number /= menu->n[i];
         in[i] =
