@@ -117,6 +117,7 @@ const struct sample samples[] = {
     { OP_cross_entropy_grad, 3, { S(5), S(5, 3), S(5) }, { 0, 0, I64 }, .attr = { .index = { -100 } } },
     { OP_cross_entropy_grad, 3, { S(5, 2), S(5, 3, 2), S(5, 2) }, { 0, 0, I64 }, .attr = { .index = { -100 } } },
 #include "truth/samples_pointwise.def"
+#include "truth/samples_reduce.def"
     { OP_permute, 1, { S(2, 5, 3) }, .attr = { .shape = S(-1, 0, 1) } },
     { OP_permute, 1, { S(5, 3) }, { I64 }, .attr = { .shape = S(1, 0) } },
     { OP_flip, 1, { S(5, 3) }, .attr = { .dims = 2 } },
@@ -173,7 +174,7 @@ const int n_samples = (int)ARRAY_SIZE(samples);
 static bool is_class_number(const struct trial *t, int i)
 {
     const char *name = t->op->name;
-    return strncmp(name, "cross_entropy", 13) == 0 && i == t->op->n_in - 1;
+    return (strncmp(name, "cross_entropy", 13) == 0 || strncmp(name, "nll_", 4) == 0) && i == t->op->n_in - 1;
 }
 
 /* Which input names places of a dim, and of how long a dim; -1: none. */
@@ -186,6 +187,9 @@ static int index_input(const struct trial *t, int64_t *ret_extent)
     case OP_one_hot:
         *ret_extent = t->sample->attr.index[0];
         return 0;
+    case OP_put_along:
+        *ret_extent = t->sample->attr.index[0];
+        return 1;
     case OP_embedding:
     case OP_index_select:
     case OP_gather:
@@ -220,6 +224,9 @@ static struct mesh_tensor *input(const struct trial *t, int i)
         tensor_set_number(x, k, fabs(tensor_number(x, k)) + 0.125);
     }
     make_index(t, i, x);
+    for (int64_t k = 0; t->sample->op == OP_index_of && i == 1 && k < x->n; k++) {
+        tensor_set_number(x, k, tensor_number(t->in[0], t->in[0]->n - 1 - k)); /* something that is there */
+    }
     return x;
 }
 
