@@ -103,8 +103,99 @@ UNARY(ce_rows,
       mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .reduction = MESH_REDUCTION_NONE))
 UNARY(ce_smooth, mesh_cross_entropy(x[0], target_of(x[0], false), .ignore_index = &ignored, .label_smoothing = 0.1))
 
+/* Moving, joining, cutting. */
+static mesh_dtensor *piece(mesh_dtensor *x, int64_t size, int dim, int i)
+{
+    mesh_dtensor *pieces[8];
+    return mesh_split(x, size, dim, pieces, 8) > i ? mesh_mul(pieces[i], pieces[0]) : NULL;
+}
+static mesh_dtensor *f_cat_many(mesh_dtensor *const *x)
+{
+    mesh_dtensor *all[9];
+    for (int i = 0; i < 9; i++) {
+        all[i] = x[i % 3];
+    }
+    return mesh_cat(all, 9, 0);
+}
+UNARY(permute, mesh_permute(x[0], SHAPE(-1, 0, 1)))
+UNARY(unsqueeze, mesh_unsqueeze(x[0], -2))
+UNARY(squeeze, mesh_squeeze(x[0], 1))
+UNARY(view, mesh_view(x[0], SHAPE(3, 1, 4)))
+UNARY(flip, mesh_flip(x[0], SHAPE(0, -1)))
+UNARY(roll, mesh_roll(x[0], 2, 1))
+UNARY(cat_0, mesh_cat(x, 3, 0))
+UNARY(cat_1, mesh_cat(x, 2, -1))
+UNARY(stack_0, mesh_stack(x, 3, 0))
+UNARY(stack_2, mesh_stack(x, 2, -1))
+UNARY(split_0, piece(x[0], 2, 0, 1))
+UNARY(split_1, piece(x[0], 2, 1, 1))
+UNARY(narrow_small, mesh_narrow(x[0], 0, 1, 2))
+UNARY(narrow_large, mesh_narrow(x[0], 0, -4, 3))
+UNARY(narrow_all, mesh_narrow(x[0], 0, 0, 5))
+UNARY(select_0, mesh_select(x[0], 0, -2))
+UNARY(select_1, mesh_select(x[0], 1, 1))
+UNARY(pad, mesh_pad(x[0], SHAPE(1, 0, 0, 2), 0.5))
+UNARY(repeat, mesh_repeat(x[0], SHAPE(2, 1, 3)))
+
+/* Indexing: the numbers are fixed, some of them twice. */
+static mesh_dtensor *index_of(const mesh_dtensor *x, mesh_shape s, int64_t extent, bool is_sharded)
+{
+    mesh_device_mesh *m = mesh_device_mesh_of(x);
+    mesh_tensor *t = mesh_tensor_new(s, MESH_I64);
+    int64_t *at = mesh_tensor_data(t), n = s.dim[0] * (s.ndim > 1 ? s.dim[1] : 1);
+    for (int64_t i = 0; i < n; i++) {
+        at[i] = (3 * i + i / 3) % extent;
+    }
+    return mesh_distribute_same(t, m, everywhere(m, is_sharded ? mesh_shard(0) : mesh_replicate()));
+}
+UNARY(embedding, mesh_embedding(x[0], index_of(x[0], SHAPE(4), 5, false)))
+UNARY(embedding_ids, mesh_embedding(x[0], index_of(x[0], SHAPE(3, 2), 5, true)))
+UNARY(index_select, mesh_index_select(x[0], index_of(x[0], SHAPE(4), 3, false), -1))
+UNARY(index_select_ids, mesh_index_select(x[0], index_of(x[0], SHAPE(7), 5, true), 0))
+UNARY(take_along_0, mesh_take_along_dim(x[0], index_of(x[0], SHAPE(6, 3), 5, false), 0))
+UNARY(take_along_1, mesh_take_along_dim(x[0], index_of(x[0], SHAPE(5, 2), 3, true), 1))
+UNARY(scatter_add_0, mesh_scatter_add(x[0], index_of(x[0], SHAPE(4, 3), 5, true), x[1], 0))
+UNARY(scatter_add_1, mesh_scatter_add(x[0], index_of(x[0], SHAPE(4, 3), 3, false), x[1], 1))
+
+UNARY(bmm, mesh_bmm(x[0], x[1]))
+UNARY(addmm, mesh_addmm(x[0], x[1], x[2]))
+UNARY(attention, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .scale = 0))
+UNARY(attention_causal, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = true))
+
 /* clang-format off */
 static const struct gradient_case cases[] = {
+    { "permute",              f_permute,        1, { DIMS(2, 3, 4) } },
+    { "unsqueeze",            f_unsqueeze,      1, { DIMS(3, 4) } },
+    { "squeeze",              f_squeeze,        1, { DIMS(3, 1, 4) } },
+    { "view",                 f_view,           1, { DIMS(3, 4) } },
+    { "flip",                 f_flip,           1, { DIMS(3, 2, 4) } },
+    { "roll",                 f_roll,           1, { DIMS(3, 5) } },
+    { "cat 0",                f_cat_0,          3, { DIMS(3, 4), DIMS(1, 4), DIMS(2, 4) } },
+    { "cat 1",                f_cat_1,          2, { DIMS(3, 4), DIMS(3, 2) } },
+    { "cat many",             f_cat_many,       3, { DIMS(2), DIMS(1), DIMS(3) } },
+    { "stack 0",              f_stack_0,        3, { DIMS(3, 2), DIMS(3, 2), DIMS(3, 2) } },
+    { "stack 2",              f_stack_2,        2, { DIMS(3, 4), DIMS(3, 4) } },
+    { "split 0",              f_split_0,        1, { DIMS(4, 3) } },
+    { "split 1",              f_split_1,        1, { DIMS(3, 4) } },
+    { "narrow small",         f_narrow_small,   1, { DIMS(5, 3) } },
+    { "narrow large",         f_narrow_large,   1, { DIMS(5, 3) } },
+    { "narrow all",           f_narrow_all,     1, { DIMS(5, 3) } },
+    { "select 0",             f_select_0,       1, { DIMS(5, 3) } },
+    { "select 1",             f_select_1,       1, { DIMS(2, 3, 4) } },
+    { "pad",                  f_pad,            1, { DIMS(3, 4) } },
+    { "repeat",               f_repeat,         1, { DIMS(3, 2) } },
+    { "embedding",            f_embedding,      1, { DIMS(5, 3) } },
+    { "embedding ids",        f_embedding_ids,  1, { DIMS(5, 3) } },
+    { "index_select",         f_index_select,   1, { DIMS(5, 3) } },
+    { "index_select ids",     f_index_select_ids, 1, { DIMS(5, 3) } },
+    { "take_along_dim 0",     f_take_along_0,   1, { DIMS(5, 3) } },
+    { "take_along_dim 1",     f_take_along_1,   1, { DIMS(5, 3) } },
+    { "scatter_add 0",        f_scatter_add_0,  2, { DIMS(5, 3), DIMS(4, 3) } },
+    { "scatter_add 1",        f_scatter_add_1,  2, { DIMS(4, 3), DIMS(4, 3) } },
+    { "bmm",                  f_bmm,            2, { DIMS(2, 3, 4), DIMS(2, 4, 5) } },
+    { "addmm",                f_addmm,          3, { DIMS(5), DIMS(3, 4), DIMS(4, 5) } },
+    { "attention",            f_attention,      3, { DIMS(2, 3, 2), DIMS(2, 4, 2), DIMS(2, 4, 3) } },
+    { "attention causal",     f_attention_causal, 3, { DIMS(2, 4, 2), DIMS(2, 4, 2), DIMS(2, 4, 3) } },
     { "add",                  f_add,            2, { DIMS(3, 4), DIMS(3, 4) } },
     { "add row",              f_add,            2, { DIMS(3, 4), DIMS(4) } },
     { "sub outer",            f_sub,            2, { DIMS(3, 1), DIMS(1, 4) } },
