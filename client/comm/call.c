@@ -218,11 +218,8 @@ void call_header(const struct call *c, struct frame_header *ret_header)
 
 const char *call_text(const struct frame_header *h, char *buf, size_t cap)
 {
-    const struct call_words words = { .kind = h->collective,
-                                      .dtype = h->dtype,
-                                      .op = h->op,
-                                      .root = h->root,
-                                      .splits = h->tag,
-                                      .count = h->count };
+    const struct call_words words = {
+        .kind = h->collective, .dtype = h->dtype, .op = h->op, .root = h->root, .splits = h->tag, .count = h->count
+    };
     return call_words_text(&words, buf, cap);
 }

@@ -7,10 +7,15 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "comm/accept.h"
 #include "comm/group_state.h"
 #include "comm/record.h"
+#include "session/waiting.h"
+
+#define END_MS 5000
 
 struct comm *comm_of(struct mesh_session *s)
 {
@@ -22,6 +27,18 @@ void comm_count(struct comm *c, mesh_comm_kind kind)
     atomic_fetch_add_explicit(&c->count[kind], 1, memory_order_relaxed);
 }
 
+/* The control thread may hold a group that was freed, for one more turn. */
+static bool wait_for_groups(struct comm *c)
+{
+    int64_t deadline_ms = deadline_in(END_MS);
+    pthread_mutex_lock(&c->lock);
+    while (c->n_alive > 0 && condition_wait(&c->ended, &c->lock, deadline_ms)) {
+    }
+    bool are_gone = c->n_alive == 0;
+    pthread_mutex_unlock(&c->lock);
+    return are_gone;
+}
+
 static void comm_free(void *state)
 {
     struct comm *c = state;
@@ -29,11 +46,17 @@ static void comm_free(void *state)
         (void)group_free(c->groups);
     }
     c->accepting = accepting_free(c->accepting); /* after the groups, which dial through it */
+    if (!wait_for_groups(c)) {
+        log_error("comm", "%d groups are still in use %d ms after the session ended, leaving them behind", c->n_alive,
+                  END_MS);
+        return;
+    }
     for (size_t i = 0; i < c->n_arrived; i++) {
         (void)link_close(c->arrived[i].link);
     }
     c->recorder = recorder_free(c->recorder);
     map_fini(&c->n_made);
+    pthread_cond_destroy(&c->ended);
     pthread_mutex_destroy(&c->lock);
     (void)mem_free(c);
 }
@@ -49,6 +72,7 @@ int comm_new(struct mesh_session *s, struct sim_net *net, enum link_kind policy)
     c->policy = policy;
     c->n_made = MAP_INIT;
     CHECK(pthread_mutex_init(&c->lock, NULL) == 0);
+    condition_init(&c->ended);
     s->slot[SESSION_SLOT_COMM].state = c;
     s->slot[SESSION_SLOT_COMM].free = comm_free;
     if (net == NULL && policy != LINK_SIM) {

@@ -39,6 +39,8 @@ struct comm {
     struct local_world *owned_world; /* of a world of one: freed after the session */
 
     pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t ended; /* a group is gone */
+    int n_alive;          /* groups, also those that only a work or the control thread still holds */
     mesh_group *groups;   /* all of this session, linked by `next` */
     struct map n_made;    /* how many groups of just these ranks were made: ranks -> count */
     struct arrived arrived[COMM_MAX_ARRIVED];

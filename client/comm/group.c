@@ -34,6 +34,7 @@ mesh_group *group_ref(mesh_group *g)
 
 static void destroy(mesh_group *g)
 {
+    struct comm *c = g->comm;
     if (g->wake_fd >= 0) {
         session_remove_wake_fd(g->session, g->wake_fd);
         close(g->wake_fd);
@@ -41,7 +42,7 @@ static void destroy(mesh_group *g)
     for (int i = 0; g->links != NULL && i < g->size; i++) {
         (void)link_close(atomic_load_explicit(&g->links[i], memory_order_acquire));
     }
-    recorder_remove_group(g->comm->recorder, g->place);
+    recorder_remove_group(c->recorder, g->place);
     group_free_plans(g);
     exec_fini(&g->exec);
     pthread_cond_destroy(&g->changed);
@@ -52,6 +53,10 @@ static void destroy(mesh_group *g)
     (void)mem_free(g->has_knocked);
     (void)mem_free(g->polls);
     (void)mem_free(g);
+    pthread_mutex_lock(&c->lock);
+    c->n_alive--;
+    pthread_cond_broadcast(&c->ended);
+    pthread_mutex_unlock(&c->lock); /* c may be gone from here on */
 }
 
 void group_unref(mesh_group *g)
@@ -193,6 +198,9 @@ mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, con
     CHECK(pthread_mutex_init(&g->lock, NULL) == 0);
     condition_init(&g->changed);
     snprintf(g->name, sizeof g->name, "%s", name != NULL ? name : "");
+    pthread_mutex_lock(&c->lock);
+    c->n_alive++;
+    pthread_mutex_unlock(&c->lock);
     if (fill(g, world_ranks, n) < 0) {
         group_unref(g);
         return NULL;
@@ -261,6 +269,7 @@ mesh_group *group_free(mesh_group *g)
     }
     pthread_mutex_unlock(&g->comm->lock);
     end_works(g);
+    control_nudge(g);
     group_unref(g);
     return NULL;
 }

@@ -20,7 +20,7 @@ static struct mesh_work *work_of(struct object *o)
 static int settle(struct object *o)
 {
     struct mesh_work *w = work_of(o);
-    return work_is_done(w) ? 0 : work_wait(w, DEADLINE_NEVER); /* ends by the work's own deadline */
+    return work_is_done(w) ? 0 : work_wait(w, DEADLINE_NEVER, NULL); /* ends by the work's own deadline */
 }
 
 static void free_work(struct object *o)
@@ -83,7 +83,7 @@ int collective_run(mesh_group *g, const struct collective_call *call)
 {
     struct mesh_work w;
     int r = work_start(&w, g, call);
-    return r < 0 ? r : work_wait(&w, DEADLINE_NEVER); /* the work's own deadline bounds it */
+    return r < 0 ? r : work_wait(&w, DEADLINE_NEVER, NULL); /* the work's own deadline bounds it */
 }
 
 bool mesh_done(const mesh_work *w)
@@ -102,8 +102,9 @@ int mesh_wait(mesh_work *w, int64_t timeout_ms)
     if (timeout_ms < 0) {
         push(w->group);
     }
-    int r = work_wait(w, deadline_ms);
-    if (work_is_done(w)) {
+    bool is_done;
+    int r = work_wait(w, deadline_ms, &is_done);
+    if (is_done) {
         object_release(&w->object);
     }
     return r;

@@ -5,23 +5,13 @@
 #include <endian.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <pthread.h>
+#include <openssl/hmac.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/error.h"
 
 #define JOB_BYTES 128
-
-/* A context of our own: the program's OpenSSL configuration is neither read nor changed.  It lives as long as the process. */
-static OSSL_LIB_CTX *library;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void make_library(void)
-{
-    library = OSSL_LIB_CTX_new();
-    CHECK(library != NULL);
-}
 
 static void put_rank(uint8_t *at, int rank)
 {
@@ -78,10 +68,8 @@ void hello_prove(uint8_t ret_proof[HELLO_PROOF_BYTES], const struct hello_secret
     strncpy((char *)text + 1, secret->job, JOB_BYTES - 1);
     hello_encode(text + 1 + JOB_BYTES, dialer);
     hello_encode(text + 1 + JOB_BYTES + HELLO_BYTES, acceptor);
-    size_t len = 0;
-    (void)pthread_once(&once, make_library);
-    CHECK(EVP_Q_mac(library, "HMAC", NULL, "SHA256", NULL, secret->key, secret->key_len, text, sizeof text, ret_proof,
-                    HELLO_PROOF_BYTES, &len) != NULL &&
+    unsigned len = 0;
+    CHECK(HMAC(EVP_sha256(), secret->key, (int)secret->key_len, text, sizeof text, ret_proof, &len) != NULL &&
           len == HELLO_PROOF_BYTES);
 }
 

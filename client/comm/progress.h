@@ -20,6 +20,8 @@ void progress_finish(mesh_group *g, const mesh_error *error);
 
 /* Nobody waits for the works in the queue: the control thread moves them.  Any thread; nothing when it does already. */
 void control_request(mesh_group *g);
+/* The group is closed: the control thread, if it has it, lets go of it now. */
+void control_nudge(mesh_group *g);
 
 /* failure.c: what ends works before their time. */
 int failure_of_start(mesh_group *g); /* may a new call begin?  0 or the status */

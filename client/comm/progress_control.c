@@ -148,3 +148,25 @@ void control_request(mesh_group *g)
         group_unref(g);
     }
 }
+
+static void nudge(void *group)
+{
+    mesh_group *g = group;
+    if (g->watches != NULL) {
+        drive(g);
+    }
+    group_unref(g);
+}
+
+void control_nudge(mesh_group *g)
+{
+    pthread_mutex_lock(&g->lock);
+    bool is_held = g->is_control_asked;
+    pthread_mutex_unlock(&g->lock);
+    if (is_held) {
+        (void)group_ref(g);
+        if (loop_post(g->session->loop, nudge, g) < 0) {
+            group_unref(g);
+        }
+    }
+}

@@ -213,11 +213,9 @@ static void wait_locked(mesh_group *g, struct mesh_work *w, int64_t deadline_ms)
     }
 }
 
-int work_wait(struct mesh_work *w, int64_t deadline_ms)
+/* True: done; false: it goes on beyond the deadline. */
+static bool wait_for(struct mesh_work *w, int64_t deadline_ms)
 {
-    if (work_is_done(w)) {
-        return result_of(w);
-    }
     mesh_group *g = w->group;
     pthread_mutex_lock(&g->lock);
     g->n_waiters++;
@@ -228,10 +226,22 @@ int work_wait(struct mesh_work *w, int64_t deadline_ms)
     if (leaves_works) {
         control_request(g);
     }
-    if (work_is_done(w)) {
+    return work_is_done(w);
+}
+
+int work_wait(struct mesh_work *w, int64_t deadline_ms, bool *ret_is_done)
+{
+    bool is_done = work_is_done(w);
+    if (!is_done) {
+        is_done = wait_for(w, deadline_ms);
+    }
+    if (ret_is_done != NULL) {
+        *ret_is_done = is_done;
+    }
+    if (is_done) {
         return result_of(w);
     }
     char text[100];
     return err_set(MESH_ETIMEDOUT, "%s (seq %llu of group %s) still goes on", call_text(&w->header, text, sizeof text),
-                   (unsigned long long)w->header.sequence, g->name);
+                   (unsigned long long)w->header.sequence, w->group->name);
 }

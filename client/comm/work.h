@@ -28,8 +28,8 @@ struct mesh_work {
 
 /* Puts the call into the group's queue. */
 int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call *call);
-/* The status of the work; MESH_ETIMEDOUT when it goes on beyond the deadline. */
-int work_wait(struct mesh_work *w, int64_t deadline_ms);
+/* The status of the work; MESH_ETIMEDOUT, and ret_is_done false, when it goes on beyond the deadline.  ret_is_done may be NULL. */
+int work_wait(struct mesh_work *w, int64_t deadline_ms, bool *ret_is_done);
 bool work_is_done(const struct mesh_work *w);
 
 #endif
