@@ -10,7 +10,7 @@
 #include "ctl/run_job.h"
 #include "ctl/say.h"
 
-#define MAX_RANKS 1024 /* on one machine: each takes four descriptors */
+#define MAX_RANKS 1024 /* on one machine */
 #define REPORT_MS 3000 /* the others need up to 2 s to hear of a failure and say so */
 #define KILL_MS   5000
 
@@ -58,6 +58,7 @@ static void fill_in(struct run_job_options *job, const struct ctl *ctl, const st
     job->launch.n_ranks = (int)o->n_ranks;
     job->launch.environment = &o->environment;
     job->launch.master_port = free_port();
+    job->launch.files = launch_raise_limit();
     job->create = (struct run_create_options){
         .ctl = ctl, .job = o->job, .n_ranks = (int)o->n_ranks, .no_autostart = o->no_autostart
     };

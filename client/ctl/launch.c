@@ -78,6 +78,16 @@ int program_find(const char *name, char *ret_path, size_t cap)
     return code;
 }
 
+struct rlimit launch_raise_limit(void)
+{
+    struct rlimit before = { .rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY };
+    if (getrlimit(RLIMIT_NOFILE, &before) == 0 && before.rlim_cur < before.rlim_max) {
+        struct rlimit raised = { .rlim_cur = before.rlim_max, .rlim_max = before.rlim_max };
+        (void)setrlimit(RLIMIT_NOFILE, &raised); /* refused: fewer ranks can be started, which is said then */
+    }
+    return before;
+}
+
 int free_port(void)
 {
     struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -187,6 +197,7 @@ static _Noreturn void run_child(const struct launch *l, int rank, const struct c
 {
     int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
     (void)setpgid(0, 0);
+    (void)setrlimit(RLIMIT_NOFILE, &l->files);
     bool is_ready = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent && set_environment(l, rank) &&
                     input >= 0 && dup2(input, STDIN_FILENO) >= 0 && dup2(p->output[0][1], STDOUT_FILENO) >= 0 &&
                     dup2(p->output[1][1], STDERR_FILENO) >= 0;

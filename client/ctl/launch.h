@@ -4,6 +4,7 @@
 #define CTL_LAUNCH_H
 
 #include <limits.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "ctl/options.h"
@@ -15,6 +16,7 @@ struct launch {
     int n_ranks;
     int master_port;                     /* a free port, for programs that look at MASTER_PORT */
     const struct text_list *environment; /* K=V, on top of ours */
+    struct rlimit files;                 /* the limit of open files that the ranks get */
 };
 
 struct rank_process {
@@ -28,6 +30,9 @@ int program_find(const char *name, char *ret_path, size_t cap);
 /* Starts one rank; all signals must be blocked in the caller, the rank gets them unblocked.  It dies with the calling thread.
  * 0, else an exit code with the sentence. */
 int launch_rank(const struct launch *l, int rank, struct rank_process *ret_process);
+
+/* We need three descriptors for each rank: raises our own limit as far as is allowed; returns what it was, for the ranks. */
+struct rlimit launch_raise_limit(void);
 
 int free_port(void); /* a TCP port of this machine that nobody has now; 0: none found */
 

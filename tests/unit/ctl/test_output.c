@@ -123,6 +123,23 @@ START_TEST(json_lines_are_one_document_each)
 }
 END_TEST
 
+START_TEST(colours_are_for_terminals_unless_asked_for)
+{
+    struct ctl ctl = { .color = COLOR_AUTO };
+    int fds[2];
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert(!ctl_wants_color(&ctl, fds[1]));
+    ctl.color = COLOR_ALWAYS;
+    ck_assert(ctl_wants_color(&ctl, fds[1]));
+    ck_assert_ptr_nonnull(strstr(print(&ctl, 1), "\033["));
+    ctl.color = COLOR_NEVER;
+    ck_assert(!ctl_wants_color(&ctl, fds[1]));
+    ck_assert_ptr_null(strstr(print(&ctl, 1), "\033["));
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+END_TEST
+
 START_TEST(durations_read_well)
 {
     static const struct {
@@ -194,6 +211,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_table_shows_titles_and_rows);
     tcase_add_test(cases, json_has_a_version_and_every_column);
     tcase_add_test(cases, json_lines_are_one_document_each);
+    tcase_add_test(cases, colours_are_for_terminals_unless_asked_for);
     tcase_add_test(cases, durations_read_well);
     tcase_add_test(cases, a_list_that_is_too_long_is_cut);
     tcase_add_test(cases, a_mesh_descriptor_is_taken_apart);
