@@ -162,8 +162,15 @@ UNARY(addmm, mesh_addmm(x[0], x[1], x[2]))
 UNARY(attention, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .scale = 0))
 UNARY(attention_causal, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = true))
 
+#define GRADIENT(name, n, expression, ...) UNARY(name, expression)
+#include "truth/gradients_pointwise.def"
+#undef GRADIENT
+
 /* clang-format off */
 static const struct gradient_case cases[] = {
+#define GRADIENT(name, n, expression, ...) { #name, f_##name, n, { __VA_ARGS__ } },
+#include "truth/gradients_pointwise.def"
+#undef GRADIENT
     { "permute",              f_permute,        1, { DIMS(2, 3, 4) } },
     { "unsqueeze",            f_unsqueeze,      1, { DIMS(3, 4) } },
     { "squeeze",              f_squeeze,        1, { DIMS(3, 1, 4) } },
