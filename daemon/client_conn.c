@@ -254,3 +254,32 @@ int client_find_job(struct client *c, const char *name, struct job **ret_job)
     }
     return r;
 }
+
+bool client_may_see(const struct client *c, uid_t uid)
+{
+    return c->uid == 0 || c->uid == uid;
+}
+
+int client_find_shown(struct client *c, const char *name, struct job **ret_job)
+{
+    struct jobs *jobs = &c->server->jobs;
+    if (name[0] != 0 || c->job != NULL) {
+        return client_find_job(c, name, ret_job);
+    }
+    struct job *only = NULL;
+    for (size_t i = 0; i < jobs->list.n; i++) {
+        if (!client_may_see(c, jobs->list.at[i]->uid)) {
+            continue;
+        }
+        if (only != NULL) {
+            return err_set(MESH_EINVAL, "there are several jobs, among them %.40s and %.40s: name one",
+                           only->rendezvous.job, jobs->list.at[i]->rendezvous.job);
+        }
+        only = jobs->list.at[i];
+    }
+    if (only == NULL) {
+        return err_set(MESH_ENOTFOUND, "there is no job now");
+    }
+    *ret_job = only;
+    return 0;
+}

@@ -26,5 +26,8 @@ int client_attach(struct client *c, struct job *job);
 /* The job a request speaks of: by name, or, for "", the one the client belongs to (MESH_ESTALE when a later generation
  * of it runs). */
 int client_find_job(struct client *c, const char *name, struct job **ret_job);
+/* The same for requests that only look: for "" the client's own job, or the only one it may see. */
+int client_find_shown(struct client *c, const char *name, struct job **ret_job);
+bool client_may_see(const struct client *c, uid_t uid);
 
 #endif

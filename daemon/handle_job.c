@@ -11,6 +11,7 @@
 #include "daemon/handlers.h"
 #include "daemon/reply.h"
 #include "daemon/sentence.h"
+#include "daemon/snapshot.h"
 
 #define SOFTWARE "meshd " MESH_VERSION
 
@@ -204,6 +205,10 @@ int handle_report(struct client *c, const Mesh__V1__ClientMessage *m)
     int r = liveness_report(&c->job->liveness, c->id, &report, &c->server->actions);
     if (r == 0) {
         actions_done(&c->server->actions, request_ticket(c, m));
+        server_settle(c->server, c->job); /* the others hear of it first */
+    }
+    if (r == 0 && c->job != NULL && report.status != MESH_EABORTED) {
+        snapshot_log_verdict(c->server, c->job);
     }
     return r;
 }

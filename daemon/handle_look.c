@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "daemon/handlers.h"
 #include "daemon/reply.h"
+#include "daemon/standings.h"
 
 typedef Mesh__V1__DaemonMessage Message;
 
@@ -57,11 +58,6 @@ static void view_init_finished(struct job_view *v, struct finished_job *f, int64
     v->info.age_ms = (uint64_t)(now_ms - f->ended_ms);
 }
 
-static bool may_see(const struct client *c, uid_t uid)
-{
-    return c->uid == 0 || c->uid == uid;
-}
-
 int handle_ping(struct client *c, const Mesh__V1__ClientMessage *m)
 {
     Mesh__V1__Pong body = MESH__V1__PONG__INIT;
@@ -81,13 +77,13 @@ static int fill_views(struct client *c, struct job_view *view, size_t *ret_n)
     size_t n = 0;
     int r = 0;
     for (size_t i = 0; r == 0 && i < jobs->list.n; i++) {
-        if (may_see(c, jobs->list.at[i]->uid)) {
+        if (client_may_see(c, jobs->list.at[i]->uid)) {
             r = view_init(&view[n++], jobs->list.at[i], now_ms);
         }
     }
     for (uint64_t i = 0; i < MIN(jobs->n_finished, MAX_FINISHED_JOBS); i++) {
         struct finished_job *f = &jobs->finished[(jobs->n_finished - 1 - i) % MAX_FINISHED_JOBS];
-        if (may_see(c, f->uid)) {
+        if (client_may_see(c, f->uid)) {
             view_init_finished(&view[n++], f, now_ms);
         }
     }
@@ -136,31 +132,6 @@ free_views:
     return r;
 }
 
-/* For "" the client's own job, or the only one it may see. */
-static int find_shown(struct client *c, const char *name, struct job **ret_job)
-{
-    struct jobs *jobs = &c->server->jobs;
-    if (name[0] != 0 || c->job != NULL) {
-        return client_find_job(c, name, ret_job);
-    }
-    struct job *only = NULL;
-    for (size_t i = 0; i < jobs->list.n; i++) {
-        if (!may_see(c, jobs->list.at[i]->uid)) {
-            continue;
-        }
-        if (only != NULL) {
-            return err_set(MESH_EINVAL, "there are several jobs, among them %.40s and %.40s: name one",
-                           only->rendezvous.job, jobs->list.at[i]->rendezvous.job);
-        }
-        only = jobs->list.at[i];
-    }
-    if (only == NULL) {
-        return err_set(MESH_ENOTFOUND, "there is no job now");
-    }
-    *ret_job = only;
-    return 0;
-}
-
 static void fill_waiting(Mesh__V1__RankInfo *info, struct candidate *candidate, int64_t now_ms)
 {
     struct member *member = &candidate->member;
@@ -177,19 +148,24 @@ static void fill_waiting(Mesh__V1__RankInfo *info, struct candidate *candidate, 
 /* The running generation's ranks, then those that wait for the next. */
 static int reply_ranks(struct client *c, uint64_t request, struct job *job, struct job_view *view)
 {
+    struct standings standings;
+    int r = standings_take(c->server, job, &standings);
+    if (r < 0) {
+        return r;
+    }
     int64_t now_ms = clock_now_ms();
     size_t n_table = job->rendezvous.table == NULL ? 0 : job->rendezvous.size;
     size_t n_waiting = job->rendezvous.waiting.n;
     Mesh__V1__RankInfo **table = rank_table_new(job, now_ms);
     Mesh__V1__RankInfo **rows = mem_new_array(Mesh__V1__RankInfo *, n_table + n_waiting);
     Mesh__V1__RankInfo *waiting = mem_new_array(Mesh__V1__RankInfo, n_waiting);
-    int r = 0;
     if (table == NULL || rows == NULL || waiting == NULL) {
         r = err_no_memory((n_table + n_waiting) * sizeof *waiting, "a list of ranks");
         goto free_rows;
     }
     for (size_t i = 0; i < n_table; i++) {
         rows[i] = table[i];
+        rows[i]->standing = &standings.row[i].info;
     }
     for (size_t i = 0; i < n_waiting; i++) {
         fill_waiting(&waiting[i], &job->rendezvous.waiting.at[i], now_ms);
@@ -207,13 +183,14 @@ free_rows:
     mem_free(waiting);
     mem_free(rows);
     mem_free(table);
+    standings_fini(&standings);
     return r;
 }
 
 int handle_list_ranks(struct client *c, const Mesh__V1__ClientMessage *m)
 {
     struct job *job;
-    int r = find_shown(c, m->list_ranks->job, &job);
+    int r = client_find_shown(c, m->list_ranks->job, &job);
     if (r < 0) {
         return r;
     }
@@ -285,7 +262,7 @@ free_rows:
 int handle_list_meshes(struct client *c, const Mesh__V1__ClientMessage *m)
 {
     struct job *job;
-    int r = find_shown(c, m->list_meshes->job, &job);
+    int r = client_find_shown(c, m->list_meshes->job, &job);
     if (r < 0) {
         return r;
     }

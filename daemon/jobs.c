@@ -120,6 +120,7 @@ int jobs_create(struct jobs *j, const char *name, uint32_t size, uid_t uid, int6
         }
         return err_no_memory(sizeof *job, "a job");
     }
+    job->number = ++j->n_created;
     *place = *ret_job = job;
     return 0;
 }

@@ -23,11 +23,13 @@ struct job {
     struct agreements agreements;
     struct records records;
     uid_t uid;
+    uint64_t number; /* from 1, never again in this daemon */
     int64_t created_ms;
     size_t n_attached;     /* connections that created or joined it */
     int64_t keep_until_ms; /* not forgotten before, unless it ran; 0: at once */
     bool is_ended;
     char reason[256]; /* why it was ended */
+    uint32_t judged;  /* the generation whose verdict was logged; 0: none */
 };
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_DEGRADED, JOB_DONE, JOB_FAILED };
@@ -46,6 +48,7 @@ struct jobs {
     struct finished_job finished[MAX_FINISHED_JOBS]; /* ring: the newest is at (n_finished - 1) % MAX */
     uint64_t n_finished;
     uint64_t n_named; /* by us */
+    uint64_t n_created;
     size_t max_per_uid;
 };
 

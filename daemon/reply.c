@@ -2,10 +2,13 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/reply.h"
 
+#include <limits.h>
+
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "daemon/rings.h"
 #include "wire/codec.h"
 
 typedef Mesh__V1__DaemonMessage Message;
@@ -108,6 +111,9 @@ static void reply_joined(struct client *c, struct job *job, const struct action 
     body.local_rank = v->table[a->rank].local_rank;
     body.local_size = v->table[a->rank].local_size;
     body.secret = (ProtobufCBinaryData){ .len = SECRET_BYTES, .data = v->secret };
+    char recorder[PATH_MAX];
+    rings_path(c->server, job, a->rank, recorder, sizeof recorder);
+    body.recorder = recorder;
     body.n_rank_table = v->size;
     body.rank_table = rows;
     Message m = MESH__V1__DAEMON_MESSAGE__INIT;

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "daemon/client_conn.h"
 #include "daemon/reply.h"
+#include "daemon/rings.h"
 
 #define STOPPING "meshd is stopping"
 
@@ -117,11 +118,14 @@ void server_settle(struct server *s, struct job *job)
     }
     char name[MAX_NAME_BYTES + 1];
     snprintf(name, sizeof name, "%s", job->rendezvous.job);
+    uid_t uid = job->uid;
+    uint64_t number = job->number;
     if (jobs_drop_if_over(&s->jobs, job, clock_now_ms(), &s->actions)) {
         const struct finished_job *f = &s->jobs.finished[(s->jobs.n_finished - 1) % MAX_FINISHED_JOBS];
         log_info("daemon", "job %s is over: %s%s%s", name, job_state_name(f->state), f->reason[0] != 0 ? ", " : "",
                  f->reason);
         forget_job(s, job);
+        rings_remove(s, uid, number);
         send_actions(s, NULL);
         return;
     }
@@ -224,6 +228,7 @@ static int start(struct server *s)
         return mesh_last_error()->status;
     }
     struct address bound;
+    rings_begin(s);
     listener_address(s->listener, &bound);
     address_format(&bound, s->address, sizeof s->address);
     s->term = loop_signal_start(s->loop, SIGTERM, term_cb, s);
@@ -265,6 +270,7 @@ static void server_fini(struct server *s)
         finish(s);
         loop_run(s->loop);
     }
+    rings_end(s);
     loop_free(s->loop);
     map_fini(&s->clients);
     jobs_fini(&s->jobs);

@@ -31,6 +31,7 @@ struct server {
     struct jobs jobs;
     struct actions actions;
     char address[128];
+    char rings_folder[160]; /* of the ranks' recorders; "": none */
     bool is_stopping;
 };
 

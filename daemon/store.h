@@ -53,6 +53,8 @@ int store_wait(struct store *s, struct ticket who, const struct store_wait *w, s
 int store_delete(struct store *s, struct ticket who, struct bytes key, struct actions *ret);
 
 void store_tick(struct store *s, int64_t now_ms, struct actions *ret); /* answers whose time is over */
+/* "key 'go' of the store" when this client waits for one; else "" ; returns buf. */
+const char *store_waits_for(const struct store *s, uint64_t client, char *buf, size_t cap);
 void store_client_gone(struct store *s, uint64_t client);
 void store_stop(struct store *s, const char *why, struct actions *ret); /* MESH_EABORTED to all that wait */
 

@@ -270,3 +270,19 @@ void waits_free(struct store *s)
         mem_free(waiter);
     }
 }
+
+const char *store_waits_for(const struct store *s, uint64_t client, char *buf, size_t cap)
+{
+    char key[80];
+    buf[0] = 0;
+    for (const struct store_link *l = s->waiters.next; l != &s->waiters; l = l->next) {
+        const struct waiter *w = container_of(l, struct waiter, link);
+        if (w->who.client != client) {
+            continue;
+        }
+        snprintf(buf, cap, "key %s%s of the store", sentence_key(key, sizeof key, w->key[0]),
+                 w->n > 1 ? " and others" : "");
+        break;
+    }
+    return buf;
+}

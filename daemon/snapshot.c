@@ -1,0 +1,138 @@
+/* daemon/snapshot.c - what is known of all ranks of a job at this moment.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/snapshot.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "daemon/client_conn.h"
+#include "daemon/process.h"
+#include "daemon/rings.h"
+
+static const char *waits_in_barrier(const struct job *job, uint64_t client, char *buf, size_t cap)
+{
+    for (size_t i = 0; i < job->barriers.open.n; i++) {
+        const struct barrier *b = job->barriers.open.at[i];
+        for (size_t k = 0; k < b->members.n; k++) {
+            if (b->arrived[k].client == client) {
+                snprintf(buf, cap, "barrier %.100s (%zu of %zu have come)", b->name, b->n_arrived, b->members.n);
+                return buf;
+            }
+        }
+    }
+    return buf;
+}
+
+static const char *waits_in_agreement(const struct job *job, uint64_t client, char *buf, size_t cap)
+{
+    for (size_t i = 0; i < job->agreements.list.n; i++) {
+        const struct agreement *a = job->agreements.list.at[i];
+        for (size_t k = 0; a->state == AGREE_OPEN && k < a->members.n; k++) {
+            if (a->who[k].client == client) {
+                snprintf(buf, cap, "all to make %.100s (%zu of %zu have)", a->key, a->n_posted, a->members.n);
+                return buf;
+            }
+        }
+    }
+    return buf;
+}
+
+static void find_elsewhere(const struct job *job, uint64_t client, char *buf, size_t cap)
+{
+    if (store_waits_for(&job->store, client, buf, cap)[0] == 0 && waits_in_barrier(job, client, buf, cap)[0] == 0) {
+        waits_in_agreement(job, client, buf, cap);
+    }
+}
+
+/* The recorder of a rank, or NULL, which is what an unknown one looks like. */
+static struct recorder_image *read_image(const struct server *s, const struct job *job, uint32_t rank)
+{
+    struct recorder_image *image = mem_alloc(sizeof *image);
+    if (image == NULL || rings_read(s, job, rank, image) == 0) {
+        return image;
+    }
+    log_debug("daemon", "job %s: rank %u: %s", job->rendezvous.job, rank, mesh_last_error()->message);
+    return mem_free(image);
+}
+
+static void look_at(struct snapshot *p, const struct server *s, const struct job *job, uint32_t rank)
+{
+    const struct member *m = &job->rendezvous.table[rank];
+    const struct client *c = server_client(s, m->client);
+    enum life life = job->liveness.of[rank].state;
+    p->image[rank] = read_image(s, job, rank);
+    find_elsewhere(job, m->client, p->elsewhere[rank], sizeof p->elsewhere[rank]);
+    p->rank[rank] = (struct diagnose_rank){
+        .life = life,
+        .process = life == LIFE_JOINED && c != NULL ? process_look(c->pid, c->uid) : PROCESS_UNKNOWN,
+        .host = m->host,
+        .pid = m->pid,
+        .image = p->image[rank],
+        .elsewhere = p->elsewhere[rank],
+    };
+}
+
+int snapshot_take(const struct server *s, struct job *job, int64_t after_ms, struct snapshot *ret_snapshot)
+{
+    struct snapshot p = { .n = job->rendezvous.table != NULL ? job->rendezvous.size : 0 };
+    p.rank = mem_zalloc(p.n * sizeof *p.rank);
+    p.image = mem_zalloc(p.n * sizeof *p.image);
+    p.elsewhere = mem_zalloc(p.n * sizeof *p.elsewhere);
+    if (p.rank == NULL || p.image == NULL || p.elsewhere == NULL) {
+        p.n = p.image != NULL ? p.n : 0;
+        snapshot_fini(&p);
+        return err_no_memory(p.n * sizeof *p.elsewhere, "a look at all ranks");
+    }
+    for (uint32_t rank = 0; rank < p.n; rank++) {
+        look_at(&p, s, job, rank);
+    }
+    err_clear();
+    p.input = (struct diagnose_input){ .now_ns = clock_now_ns(),
+                                       .after_ms = after_ms,
+                                       .rank = p.rank,
+                                       .n_ranks = p.n,
+                                       .group = job->records.groups.at,
+                                       .n_groups = job->records.groups.n };
+    *ret_snapshot = p;
+    return 0;
+}
+
+void snapshot_fini(struct snapshot *p)
+{
+    for (uint32_t i = 0; i < p->n; i++) {
+        mem_free(p->image[i]);
+    }
+    mem_free(p->rank);
+    mem_free((void *)p->image);
+    mem_free(p->elsewhere);
+}
+
+static void log_findings(const struct job *job, const struct verdict *v)
+{
+    log_warn("daemon", "job %s: %s", job->rendezvous.job, v->sentence);
+    for (size_t i = 0; i < v->findings.n; i++) {
+        for (size_t k = 0; k < v->findings.at[i].lines.n; k++) {
+            log_info("daemon", "job %s: %s", job->rendezvous.job, v->findings.at[i].lines.at[k]);
+        }
+    }
+}
+
+void snapshot_log_verdict(const struct server *s, struct job *job)
+{
+    struct snapshot p;
+    struct verdict v;
+    if (job->judged == job->rendezvous.running || snapshot_take(s, job, 0, &p) < 0) {
+        return;
+    }
+    job->judged = job->rendezvous.running;
+    if (diagnose(&p.input, &v) == 0) {
+        if (!v.is_well) {
+            log_findings(job, &v);
+        }
+        verdict_fini(&v);
+    }
+    snapshot_fini(&p);
+}

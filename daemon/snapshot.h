@@ -1,0 +1,25 @@
+/* daemon/snapshot.h - what is known of all ranks of a job at this moment, for diagnose().
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_SNAPSHOT_H
+#define DAEMON_SNAPSHOT_H
+
+#include "daemon/diagnose.h"
+#include "daemon/server.h"
+
+#define ELSEWHERE_BYTES 160
+
+struct snapshot {
+    struct diagnose_input input;        /* points into the rest, and into the job */
+    struct diagnose_rank *rank;         /* [n] */
+    struct recorder_image **image;      /* [n], NULL: none to be had */
+    char (*elsewhere)[ELSEWHERE_BYTES]; /* [n] */
+    uint32_t n;                         /* 0: no generation runs */
+};
+
+int snapshot_take(const struct server *s, struct job *job, int64_t after_ms, struct snapshot *ret_snapshot);
+void snapshot_fini(struct snapshot *p);
+
+/* Once per generation of a job: the verdict goes to the log. */
+void snapshot_log_verdict(const struct server *s, struct job *job);
+
+#endif
