@@ -202,29 +202,31 @@ MESH_API mesh_dtensor *mesh_stack(mesh_dtensor *const *tensors, int n, int dim)
     return all;
 }
 
-/* x with dim whole: gathered once for all pieces. */
-static mesh_dtensor *with_whole_dim(mesh_dtensor *x, int dim)
+/* A dim that several mesh dims split is made whole once for all pieces; of any other, each rank fetches its part of a piece. */
+static mesh_dtensor *ready_for_pieces(mesh_dtensor *x, int dim)
 {
     mesh_placements p = x->placements;
+    int n_splits = 0;
     for (int m = 0; m < p.n; m++) {
         if (p.at[m].kind == MESH_IS_SHARD && p.at[m].dim == dim) {
+            n_splits += x->mesh->size[m] > 1;
             p.at[m] = mesh_replicate();
         }
     }
-    return mesh_placements_equal(p, x->placements) ? x : ag_redistribute(x, &p);
+    return n_splits > 1 ? ag_redistribute(x, &p) : x;
 }
 
 static int split(mesh_dtensor *x, int64_t size, int dim, int n, mesh_dtensor **ret_pieces)
 {
-    mesh_dtensor *whole = n > 1 ? with_whole_dim(x, dim) : x;
-    if (whole == NULL) {
+    mesh_dtensor *ready = n > 1 ? ready_for_pieces(x, dim) : x;
+    if (ready == NULL) {
         return (int)mesh_last_error()->status;
     }
     int64_t extent = x->shape.dim[dim];
     for (int i = 0; i < n; i++) {
         int64_t begin = i * size;
         struct op_attr attr = { .dim = { dim }, .index = { begin, MIN(size, extent - begin) } };
-        int r = ag_apply(OP_narrow, (mesh_dtensor *[OP_MAX_INPUTS]){ whole }, &attr, &ret_pieces[i]);
+        int r = ag_apply(OP_narrow, (mesh_dtensor *[OP_MAX_INPUTS]){ ready }, &attr, &ret_pieces[i]);
         if (r < 0) {
             return r;
         }

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "dtensor/redistribute.h"
 #include "dtensor/state.h"
+#include "dtensor/window.h"
 #include "tensor/shape.h"
 
 struct decision {
@@ -24,6 +25,7 @@ struct decision {
     mesh_shape out[OP_MAX_OUTPUTS], out_local[OP_MAX_OUTPUTS];
     mesh_dtype out_dtype[OP_MAX_OUTPUTS];
     int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
+    struct window window;          /* used: what is fetched takes the place of redistributed inputs */
     uint32_t is_whole;             /* bit i: every rank of the job has all of input i */
 };
 
@@ -183,7 +185,11 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     for (int i = 0; i < op->n_in; i++) {
         now[i] = in[i] ? in[i]->placements : now[i];
     }
-    r = op_choose(op, &s, m->ndim, m->size, now, &d.choice);
+    if (window_find(op, in, &s, &d.window)) {
+        window_choose(&d.window, in, &s, &d.choice);
+    } else {
+        r = op_choose(op, &s, m->ndim, m->size, now, &d.choice);
+    }
     if (r < 0) {
         return r;
     }
@@ -194,6 +200,9 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     d.attr = s.attr;
     memcpy(d.out, s.out, sizeof d.out);
     memcpy(d.out_dtype, s.out_dtype, sizeof d.out_dtype);
+    if (d.window.is_used && m->is_member) {
+        window_finish_attr(&d.window, op, in[0], &d.attr);
+    }
     find_local(m, &s, &d);
     d.is_whole = find_whole(m, &s, &d.choice);
     *ret_decision = d;
@@ -277,7 +286,10 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
     struct mesh_tensor *local[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
     int r = 0;
     for (int i = 0; r == 0 && i < op->n_in; i++) {
-        local[i] = in[i] ? redistribute_run(in[i], &d->choice.in[i]) : NULL;
+        if (in[i]) {
+            local[i] = d->window.is_used ? window_fetch(&d->window, i, in[i])
+                                         : redistribute_run(in[i], &d->choice.in[i]);
+        }
         r = in[i] && !local[i] ? last_status() : 0;
     }
     for (int o = 0; r == 0 && o < op->n_out; o++) {

@@ -2,6 +2,10 @@
  *
  * The dtype is kept, any dtype will do, and gradients move back the way the elements came.  What mesh/ops.h says of all
  * operators holds here too.
+ *
+ * flip, roll, cat, split, narrow and pad along a dim that one mesh dim shards: the result is sharded there too, and only
+ * the elements that change their rank cross (one all_to_all, none when there are none).  A dim that several mesh dims
+ * shard is gathered first.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_OPS_MOVE_H
 #define MESH_OPS_MOVE_H
@@ -40,20 +44,20 @@ MESH_API mesh_dtensor *mesh_squeeze(mesh_dtensor *x, int dim);
 
 /* The order of elements reversed along some dims.
  *
- * Placements  shards of other dims are kept; Partial stays.
+ * Placements  y like x, Partial included.
  * Errors      MESH_EINVAL when a dim is out of range or named twice. */
 MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims);
 
 /* Moved `shift` places up along one dim; what falls off the end comes in at the beginning.  shift may be negative.
  *
- * Placements  shards of other dims are kept; Partial stays.
+ * Placements  y like x, Partial included.
  * Errors      MESH_EINVAL when dim is out of range. */
 MESH_API mesh_dtensor *mesh_roll(mesh_dtensor *x, int64_t shift, int dim);
 
 /* n tensors one after another along a dim that they have.
  *
  * Shapes      equal but for dim.
- * Placements  all sharded alike over another dim: the result too.  All Partial of one kind: the result too; one that is
+ * Placements  all sharded alike: the result too.  All Partial of one kind: the result too; one that is
  *             Replicate beside Partial(sum) ones counts once.
  * Errors      MESH_EINVAL for n < 1, a NULL, different dtypes, a dim out of range; MESH_ESHAPE. */
 MESH_API mesh_dtensor *mesh_cat(mesh_dtensor *const *tensors, int n, int dim);
@@ -67,14 +71,13 @@ MESH_API mesh_dtensor *mesh_stack(mesh_dtensor *const *tensors, int n, int dim);
 /* Cuts x along dim into pieces of split_size, the last of what is left; writes them into ret_pieces and returns how
  * many: extent / split_size rounded up, and 1 for an extent of 0.  0 when it failed; unused places are NULL.
  *
- * Placements  shards of other dims are kept, Partial stays; a shard of dim is gathered, once for all pieces.
+ * Placements  each piece like x, Partial included.
  * Errors      MESH_EINVAL when dim is out of range, split_size < 1, or max_pieces too few. */
 MESH_API int mesh_split(mesh_dtensor *x, int64_t split_size, int dim, mesh_dtensor **ret_pieces, int max_pieces);
 
 /* `length` places of dim from place `start` on; a negative start counts from the end.
  *
- * Placements  shards of other dims are kept; Partial stays.  Of a sharded dim, at most half of it: every rank puts in what
- *             it has, and the result is Partial(sum); more than half: gathered first; all of it: kept.
+ * Placements  y like x, Partial included.  At most half of a dim that several mesh dims shard: Partial(sum).
  * Errors      MESH_EINVAL when the range is not within the dim. */
 MESH_API mesh_dtensor *mesh_narrow(mesh_dtensor *x, int dim, int64_t start, int64_t length);
 
@@ -87,7 +90,7 @@ MESH_API mesh_dtensor *mesh_select(mesh_dtensor *x, int dim, int64_t index);
 
 /* x between constant borders: pad holds (before, after) of the last dim, then of the one before it, and so on.
  *
- * Placements  shards of dims that do not grow are kept.  Partial(max) and (min) stay; (sum) and (avg) when value is 0.
+ * Placements  y like x.  Partial(max) and (min) stay; (sum) and (avg) when value is 0.
  * Errors      MESH_EINVAL for a negative or odd number of borders, or a value that the dtype cannot hold. */
 MESH_API mesh_dtensor *mesh_pad(mesh_dtensor *x, mesh_shape pad, double value);
 
