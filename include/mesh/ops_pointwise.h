@@ -269,7 +269,8 @@ MESH_API mesh_dtensor *mesh_triu(mesh_dtensor *x, int64_t diagonal);
 
 /* x in another dtype.
  *
- * To an integer: towards 0, beyond its range the nearest, NaN to 0.  To bool: whether it is not 0.
+ * A floating number to an integer: towards 0, beyond its range the nearest, NaN to 0.  An integer to a narrower one keeps its low
+ * end.  To bool: whether it is not 0.
  *
  * Placements  sharded: y too.  From one floating dtype to another Partial(max) and (min) stay, to a wider one (sum) and (avg) too; any
  *             other Partial is reduced first, in x's dtype.
