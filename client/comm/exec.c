@@ -100,6 +100,11 @@ static void start_transfer(struct exec *x, struct transfer *t, const struct plan
         frame_encode(t->out, &h);
         t->to_send = FRAME_HEADER_BYTES + (size_t)h.length;
         t->source = slice_at(x, plan->send);
+        t->in_line = 0;
+        if (h.length > 0 && h.length <= EXEC_INLINE_BYTES) {
+            t->in_line = (size_t)h.length;
+            memcpy(t->out + FRAME_HEADER_BYTES, t->source, t->in_line);
+        }
         x->n_left++;
     }
     if (plan->receive.buffer != PLAN_NOTHING) {
@@ -181,10 +186,11 @@ static enum exec_result send_some(struct exec *x, struct transfer *t)
 {
     struct iovec parts[2];
     int n = 0;
-    size_t of_payload = t->sent < FRAME_HEADER_BYTES ? 0 : t->sent - FRAME_HEADER_BYTES;
-    size_t left = t->to_send - FRAME_HEADER_BYTES - of_payload;
-    if (t->sent < FRAME_HEADER_BYTES) {
-        parts[n++] = (struct iovec){ .iov_base = t->out + t->sent, .iov_len = FRAME_HEADER_BYTES - t->sent };
+    size_t head = FRAME_HEADER_BYTES + t->in_line; /* what leaves from t->out */
+    size_t of_payload = t->sent < head ? 0 : t->sent - head;
+    size_t left = t->to_send - head - of_payload;
+    if (t->sent < head) {
+        parts[n++] = (struct iovec){ .iov_base = t->out + t->sent, .iov_len = head - t->sent };
     }
     if (left > 0) {
         parts[n++] =

@@ -24,17 +24,20 @@ enum exec_result {
 
 /* Payloads up to this size are read together with their header and then copied. */
 #define EXEC_SMALL_BYTES 960
+/* Payloads up to this size are copied behind their header, and leave with it in one plain write. */
+#define EXEC_INLINE_BYTES 192
 
 struct transfer {
     const struct plan_transfer *plan;
     struct link *link;                          /* NULL: not there yet */
     size_t sent, to_send, received, to_receive; /* bytes with the header; to_...: 0 when done */
     size_t pending;                             /* bytes in chunk that are not added yet */
+    size_t in_line;                             /* bytes of the payload that stand in out */
     const uint8_t *source;
     uint8_t *target;
     bool is_checked; /* the header */
     struct frame_header expected;
-    uint8_t out[FRAME_HEADER_BYTES];
+    uint8_t out[FRAME_HEADER_BYTES + EXEC_INLINE_BYTES];
     uint8_t in[FRAME_HEADER_BYTES + EXEC_SMALL_BYTES];
 };
 

@@ -42,9 +42,9 @@ static int check_news(const mesh_group *g)
 static void poison(mesh_group *g, const mesh_error *why)
 {
     pthread_mutex_lock(&g->lock);
-    if (!g->is_poisoned) {
-        g->is_poisoned = true;
+    if (!atomic_load(&g->is_poisoned)) {
         g->poison = *why;
+        atomic_store_explicit(&g->is_poisoned, true, memory_order_release);
     }
     pthread_mutex_unlock(&g->lock);
 }
@@ -62,10 +62,7 @@ int failure_of_start(mesh_group *g)
     if (atomic_load_explicit(&s->is_aborted, memory_order_acquire)) {
         return check_news(g);
     }
-    pthread_mutex_lock(&g->lock);
-    bool is_poisoned = g->is_poisoned;
-    pthread_mutex_unlock(&g->lock);
-    if (is_poisoned) {
+    if (atomic_load_explicit(&g->is_poisoned, memory_order_acquire)) {
         return poisoned(g);
     }
     int r = is_news ? check_news(g) : 0;

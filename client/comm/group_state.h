@@ -62,8 +62,8 @@ struct mesh_group {
     int n_waiters;
     _Atomic bool is_closed;
     struct mesh_work *head, *tail;
-    uint64_t n_calls; /* sequence number of the last call */
-    bool is_poisoned;
+    uint64_t n_calls;         /* sequence number of the last call */
+    _Atomic bool is_poisoned; /* stored after poison, which then stands: may be read without the lock */
     mesh_error poison;
     struct kept_plan plans[GROUP_N_PLANS];
     int wake_fd;           /* -1: nobody has slept yet */
