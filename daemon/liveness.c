@@ -57,13 +57,13 @@ void liveness_seen(struct liveness *l, uint64_t client, int64_t now_ms)
 static void tell_others(const struct liveness *l, uint32_t but, const struct notice *n, const char *sentence,
                         struct actions *ret)
 {
+    if (l->watcher != 0) { /* first: it must hear of a death before the end of those who hear of it */
+        actions_notice(ret, l->watcher, n, sentence);
+    }
     for (uint32_t i = 0; i < l->n; i++) {
         if (i != but && l->of[i].state == LIFE_JOINED) {
             actions_notice(ret, l->table[i].client, n, sentence);
         }
-    }
-    if (l->watcher != 0) {
-        actions_notice(ret, l->watcher, n, sentence);
     }
 }
 

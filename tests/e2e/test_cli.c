@@ -109,8 +109,6 @@ START_TEST(a_daemon_at_its_usual_place_is_found_without_being_named)
     ck_assert(proc_wait(&meshd, 20000));
     ck_assert_int_eq(proc_code(&meshd), 0);
     proc_fini(&meshd);
-    (void)snprintf(address, sizeof address, "%s/meshd", folder);
-    temp_folder_remove(address);
     temp_folder_remove(folder);
 }
 END_TEST

@@ -3,9 +3,9 @@
 #include "harness/procs.h"
 
 #include <check.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -265,19 +265,16 @@ void temp_folder_make(char *path, size_t cap)
     ck_assert_ptr_nonnull(mkdtemp(path));
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    (void)st, (void)type, (void)where;
+    (void)remove(path);
+    return 0;
+}
+
 void temp_folder_remove(const char *path)
 {
-    DIR *folder = opendir(path);
-    const struct dirent *entry = NULL;
-    for (int i = 0; folder != NULL && i < 1000 && (entry = readdir(folder)) != NULL; i++) {
-        if (entry->d_name[0] != '.') {
-            (void)unlinkat(dirfd(folder), entry->d_name, 0);
-        }
-    }
-    if (folder != NULL) {
-        (void)closedir(folder);
-    }
-    (void)rmdir(path);
+    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 void test_daemon_start(struct test_daemon *d)

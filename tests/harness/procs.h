@@ -54,7 +54,7 @@ const char *program_path(const char *variable);
 char process_state(pid_t pid);  /* as in /proc: 'R', 'S', 'T' stopped, 'Z' zombie; 'X' there is none */
 bool process_exists(pid_t pid); /* zombies do not count */
 
-/* A folder of our own in $TMPDIR or /tmp, and its removal with the files in it. */
+/* A folder of our own in $TMPDIR or /tmp, and its removal with all that is in it. */
 void temp_folder_make(char *path, size_t cap);
 void temp_folder_remove(const char *path);
 
