@@ -1,9 +1,9 @@
-/* client/dtensor/device_mesh.c - makes meshes: checking, agreement of all ranks, groups, sub-meshes.
+/* client/dtensor/device_mesh.c - makes meshes: checking, agreement of all ranks, groups.
  *
  * Only mesh_init_device_mesh() talks to anyone: every member posts the same descriptor and waits for the others.  Groups and
- * sub-meshes are arithmetic.
+ * meshes of given ranks are arithmetic.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "dtensor/device_mesh.h"
+#include "dtensor/mesh_make.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ static int check_device(const char *device)
     return 0;
 }
 
-static int check_shape(mesh_shape shape, int world_size)
+static int check_sizes(mesh_shape shape, int64_t *ret_product)
 {
     if (shape.ndim < 1 || shape.ndim > MESH_MAX_MESH_NDIM) {
         return err_set(MESH_EINVAL, "a mesh has 1 to %d dims, not %d", MESH_MAX_MESH_NDIM, shape.ndim);
@@ -55,16 +55,51 @@ static int check_shape(mesh_shape shape, int world_size)
     for (int i = 0; i < shape.ndim; i++) {
         if (shape.dim[i] < 1 || shape.dim[i] > INT32_MAX / product) {
             return err_set(MESH_EINVAL,
-                           "mesh dim %d has size %lld: sizes are positive, their product is the world's size, %d", i,
-                           (long long)shape.dim[i], world_size);
+                           "mesh dim %d has size %lld: sizes are positive, their product is the number of ranks", i,
+                           (long long)shape.dim[i]);
         }
         product *= shape.dim[i];
     }
-    if (product != world_size) {
+    *ret_product = product;
+    return 0;
+}
+
+static int check_shape(mesh_shape shape, int world_size)
+{
+    int64_t product = 0;
+    int r = check_sizes(shape, &product);
+    if (r == 0 && product != world_size) {
         return err_set(
             MESH_EINVAL,
-            "the mesh has %lld ranks but the job has %d: choose sizes whose product is %d, or start %lld ranks",
+            "the mesh has %lld ranks but the job has %d: choose sizes whose product is %d, start %lld ranks, "
+            "or name the ranks with mesh_new_device_mesh()",
             (long long)product, world_size, world_size, (long long)product);
+    }
+    return r;
+}
+
+/* Each rank of the world at most once. */
+static int check_ranks(mesh_shape shape, const int *ranks, int world_size)
+{
+    int64_t n = 0;
+    int r = check_sizes(shape, &n);
+    if (r < 0 || !ranks) {
+        return r < 0 ? r : err_set(MESH_EINVAL, "the ranks are NULL: %lld are needed, row-major", (long long)n);
+    }
+    if (n > world_size) {
+        return err_set(MESH_EINVAL, "the mesh has %lld ranks but the job has %d", (long long)n, world_size);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        if (ranks[i] < 0 || ranks[i] >= world_size) {
+            return err_set(MESH_EINVAL, "rank %d at place %lld of the mesh: the job has ranks 0 to %d", ranks[i],
+                           (long long)i, world_size - 1);
+        }
+        for (int64_t j = 0; j < i; j++) {
+            if (ranks[j] == ranks[i]) {
+                return err_set(MESH_EINVAL, "rank %d stands at places %lld and %lld of the mesh: once is enough",
+                               ranks[i], (long long)j, (long long)i);
+            }
+        }
     }
     return 0;
 }
@@ -80,6 +115,16 @@ static bool is_name(const char *name)
     return n > 0 && n < MESH_NAME_BYTES && !isdigit((unsigned char)name[0]) && name[0] != '-';
 }
 
+int mesh_check_name(const char *name)
+{
+    if (!is_name(name)) {
+        return err_set(MESH_EINVAL,
+                       "mesh dim name \"%.40s\": use at most %d letters, digits, _ - . and begin with a letter", name,
+                       MESH_NAME_BYTES - 1);
+    }
+    return 0;
+}
+
 static int check_names(const char *const *names, int ndim)
 {
     int n = 0;
@@ -87,10 +132,8 @@ static int check_names(const char *const *names, int ndim)
         if (n >= ndim) {
             return err_set(MESH_EINVAL, "more names than the mesh's %d dims", ndim);
         }
-        if (!is_name(names[n])) {
-            return err_set(MESH_EINVAL,
-                           "mesh dim name \"%.40s\": use at most %d letters, digits, _ - . and begin with a letter",
-                           names[n], MESH_NAME_BYTES - 1);
+        if (mesh_check_name(names[n]) < 0) {
+            return MESH_EINVAL;
         }
         for (int i = 0; i < n; i++) {
             if (strcmp(names[i], names[n]) == 0) {
@@ -119,8 +162,7 @@ static bool is_equal(const mesh_device_mesh *a, const mesh_device_mesh *b)
            memcmp(a->ranks, b->ranks, (size_t)a->n_ranks * sizeof a->ranks[0]) == 0;
 }
 
-/* A mesh without groups.  names may be NULL.  NULL: error set. */
-static mesh_device_mesh *mesh_new(struct mesh_session *s, int ndim, const int *size, const char *const *names)
+mesh_device_mesh *mesh_bare(struct mesh_session *s, int ndim, const int *size, const char *const *names)
 {
     mesh_device_mesh *m = mem_new(mesh_device_mesh);
     if (!m) {
@@ -148,7 +190,7 @@ static mesh_device_mesh *mesh_new(struct mesh_session *s, int ndim, const int *s
     return m;
 }
 
-static void locate(mesh_device_mesh *m)
+void mesh_locate(mesh_device_mesh *m)
 {
     for (int place = 0; place < m->n_ranks; place++) {
         if (m->ranks[place] == m->session->rank) {
@@ -186,7 +228,7 @@ static const char *group_name(const mesh_device_mesh *m, int i, char *buf, size_
     return buf;
 }
 
-static int make_whole(mesh_device_mesh *m)
+int mesh_make_whole(mesh_device_mesh *m)
 {
     if (m->ndim == 1) {
         m->whole = m->group[0];
@@ -212,10 +254,10 @@ static int make_groups(mesh_device_mesh *m)
         r = m->group[i] ? 0 : (int)mesh_last_error()->status;
     }
     mem_free(line);
-    return r < 0 ? r : make_whole(m);
+    return r < 0 ? r : mesh_make_whole(m);
 }
 
-static mesh_device_mesh *find_equal(struct dtensor_state *st, const mesh_device_mesh *m)
+mesh_device_mesh *mesh_find_equal(struct dtensor_state *st, const mesh_device_mesh *m)
 {
     pthread_mutex_lock(&st->lock);
     mesh_device_mesh *found = st->meshes;
@@ -226,7 +268,7 @@ static mesh_device_mesh *find_equal(struct dtensor_state *st, const mesh_device_
     return found;
 }
 
-static void remember(struct dtensor_state *st, mesh_device_mesh *m)
+void mesh_remember(struct dtensor_state *st, mesh_device_mesh *m)
 {
     pthread_mutex_lock(&st->lock);
     m->next = st->meshes;
@@ -254,37 +296,41 @@ static int agree(struct dtensor_state *st, const mesh_device_mesh *m, const char
     return s->control->ops->agree(s->control, key, m->ranks, m->n_ranks, text, session_timeout(s, 0));
 }
 
-static mesh_device_mesh *make(struct dtensor_state *st, struct mesh_session *s, const char *device, mesh_shape shape,
-                              const char *const *names)
+/* What make() and a mesh of given ranks share: row-major ranks, or NULL for 0, 1, ... */
+static mesh_device_mesh *with_ranks(struct mesh_session *s, mesh_shape shape, const int *ranks,
+                                    const char *const *names)
 {
     int size[MESH_MAX_MESH_NDIM];
     for (int i = 0; i < shape.ndim; i++) {
         size[i] = (int)shape.dim[i];
     }
-    mesh_device_mesh *m = mesh_new(s, shape.ndim, size, names);
+    mesh_device_mesh *m = mesh_bare(s, shape.ndim, size, names);
     if (!m) {
         return NULL;
     }
     for (int i = 0; i < m->n_ranks; i++) {
-        m->ranks[i] = i;
+        m->ranks[i] = ranks ? ranks[i] : i;
     }
-    locate(m);
-    if (agree(st, m, device) < 0) {
-        device_mesh_free(m);
-        return NULL;
-    }
-    mesh_device_mesh *equal = find_equal(st, m);
-    if (equal || make_groups(m) < 0) {
-        device_mesh_free(m);
-        return equal;
-    }
-    remember(st, m);
+    mesh_locate(m);
     return m;
 }
 
-mesh_device_mesh *mesh_init_device_mesh(const char *device_type, mesh_shape shape, const char *const *names)
+/* m, or the equal mesh made before; takes m.  NULL: error set. */
+static mesh_device_mesh *finish(struct dtensor_state *st, mesh_device_mesh *m)
 {
-    if (!scope_enter(__func__)) {
+    mesh_device_mesh *equal = mesh_find_equal(st, m);
+    if (equal || (m->is_member && make_groups(m) < 0)) {
+        device_mesh_free(m);
+        return equal;
+    }
+    mesh_remember(st, m);
+    return m;
+}
+
+/* The session's state; NULL: the scope has failed. */
+static struct dtensor_state *enter(const char *function, struct mesh_session **ret_session)
+{
+    if (!scope_enter(function)) {
         return NULL;
     }
     struct mesh_session *s = session_require();
@@ -292,99 +338,41 @@ mesh_device_mesh *mesh_init_device_mesh(const char *device_type, mesh_shape shap
     if (!st) {
         return scope_fail((int)mesh_last_error()->status);
     }
+    *ret_session = s;
+    return st;
+}
+
+mesh_device_mesh *mesh_init_device_mesh(const char *device_type, mesh_shape shape, const char *const *names)
+{
+    struct mesh_session *s = NULL;
+    struct dtensor_state *st = enter(__func__, &s);
+    if (!st) {
+        return NULL;
+    }
     int r = check_device(device_type);
     r = r < 0 ? r : check_shape(shape, s->world_size);
     r = r < 0 ? r : check_names(names, shape.ndim);
-    if (r < 0) {
-        return scope_fail(r);
+    mesh_device_mesh *m = r < 0 ? NULL : with_ranks(s, shape, NULL, names);
+    if (m && agree(st, m, device_type) < 0) {
+        device_mesh_free(m);
+        m = NULL;
     }
-    mesh_device_mesh *m = make(st, s, device_type, shape, names);
+    m = m ? finish(st, m) : NULL;
     return m ? m : scope_fail((int)mesh_last_error()->status);
 }
 
-/* Which dims of m, in the order asked for. */
-static int pick_dims(const mesh_device_mesh *m, const char *const *names, int *ret_dims, int *ret_n)
+mesh_device_mesh *mesh_new_device_mesh(const char *device_type, mesh_shape shape, const int *ranks,
+                                       const char *const *names)
 {
-    int n = 0;
-    if (!m->has_names) {
-        return err_set(MESH_EINVAL, "a sub-mesh is named by its dims, and this mesh has no names: give them to "
-                                    "mesh_init_device_mesh()");
-    }
-    for (; names && names[n]; n++) {
-        int i = n < m->ndim ? mesh_dim_index(m, names[n])
-                            : (err_set(MESH_EINVAL, "more than the mesh's %d dims asked for", m->ndim), -1);
-        for (int j = 0; i >= 0 && j < n; j++) {
-            if (ret_dims[j] == i) {
-                return err_set(MESH_EINVAL, "mesh dim \"%.40s\" is asked for twice", names[n]);
-            }
-        }
-        if (i < 0) {
-            return (int)mesh_last_error()->status;
-        }
-        ret_dims[n] = i;
-    }
-    *ret_n = n;
-    return n > 0 ? 0 : err_set(MESH_EINVAL, "a sub-mesh needs at least one dim: name it");
-}
-
-/* The ranks of the sub-mesh: those coordinates vary, the others are this rank's own. */
-static void submesh_ranks(const mesh_device_mesh *m, const int *dims, mesh_device_mesh *sub)
-{
-    for (int k = 0; k < sub->n_ranks; k++) {
-        int inner[MESH_MAX_MESH_NDIM], outer[MESH_MAX_MESH_NDIM], place = 0;
-        mesh_coordinate_of(sub, k, inner);
-        memcpy(outer, m->coordinate, sizeof outer);
-        for (int i = 0; i < sub->ndim; i++) {
-            outer[dims[i]] = inner[i];
-        }
-        for (int i = 0; i < m->ndim; i++) {
-            place = place * m->size[i] + outer[i];
-        }
-        sub->ranks[k] = m->ranks[place];
-    }
-}
-
-static mesh_device_mesh *submesh_make(mesh_device_mesh *m, const int *dims, int n)
-{
-    struct dtensor_state *st = dtensor_state(m->session);
-    int size[MESH_MAX_MESH_NDIM];
-    const char *names[MESH_MAX_MESH_NDIM];
-    for (int i = 0; i < n; i++) {
-        size[i] = m->size[dims[i]];
-        names[i] = m->name[dims[i]];
-    }
-    mesh_device_mesh *sub = st ? mesh_new(m->session, n, size, m->has_names ? names : NULL) : NULL;
-    if (!sub) {
+    struct mesh_session *s = NULL;
+    struct dtensor_state *st = enter(__func__, &s);
+    if (!st) {
         return NULL;
     }
-    submesh_ranks(m, dims, sub);
-    locate(sub);
-    mesh_device_mesh *equal = find_equal(st, sub);
-    for (int i = 0; i < n; i++) {
-        sub->group[i] = m->group[dims[i]];
-    }
-    if (equal || make_whole(sub) < 0) {
-        device_mesh_free(sub);
-        return equal;
-    }
-    remember(st, sub);
-    return sub;
-}
-
-mesh_device_mesh *mesh_submesh(mesh_device_mesh *m, const char *const *dims)
-{
-    if (!scope_enter(__func__)) {
-        return NULL;
-    }
-    char text[MESH_TEXT_BYTES];
-    int picked[MESH_MAX_MESH_NDIM], n = 0;
-    int r = !m              ? err_set(MESH_EINVAL, "the mesh is NULL")
-            : !m->is_member ? err_set(MESH_ENOTMEMBER, "rank %d is not in mesh %s", m->session->rank,
-                                      mesh_text(m, text, sizeof text))
-                            : pick_dims(m, dims, picked, &n);
-    if (r < 0) {
-        return scope_fail(r);
-    }
-    mesh_device_mesh *sub = submesh_make(m, picked, n);
-    return sub ? sub : scope_fail((int)mesh_last_error()->status);
+    int r = check_device(device_type);
+    r = r < 0 ? r : check_ranks(shape, ranks, s->world_size);
+    r = r < 0 ? r : check_names(names, shape.ndim);
+    mesh_device_mesh *m = r < 0 ? NULL : with_ranks(s, shape, ranks, names);
+    m = m ? finish(st, m) : NULL;
+    return m ? m : scope_fail((int)mesh_last_error()->status);
 }

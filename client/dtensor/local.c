@@ -225,7 +225,7 @@ static int check_all(struct inquiry *q, const struct mesh_tensor *t, const mesh_
 static int trust(struct inquiry *q, const struct mesh_tensor *t)
 {
     mesh_shape shape = q->has_shape ? q->shape : t->shape;
-    int r = check_ndim(q, t->shape.ndim);
+    int r = check_ndim(q, q->mesh->is_member || !q->has_shape ? t->shape.ndim : q->shape.ndim);
     r = r < 0 ? r : placements_check("from_local", shape, t->dtype, q->mesh->ndim, &q->placements);
     if (r < 0) {
         return r;
@@ -236,7 +236,7 @@ static int trust(struct inquiry *q, const struct mesh_tensor *t)
         }
     }
     mesh_shape needed = layout_local_shape(shape, q->mesh->size, q->mesh->coordinate, &q->placements);
-    if (!shape_equal(needed, t->shape)) {
+    if (q->mesh->is_member && !shape_equal(needed, t->shape)) {
         char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
         return err_set_local(MESH_EINVAL, "from_local: this rank holds %s, the layout needs %s",
                              shape_text(t->shape, a, sizeof a), shape_text(needed, b, sizeof b));

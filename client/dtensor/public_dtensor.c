@@ -75,6 +75,11 @@ int mesh_compute_local_shape_and_offset(mesh_shape shape, const mesh_device_mesh
         scope_fail(r);
         return r;
     }
+    if (!coordinate && !m->is_member) {
+        *ret_shape = MESH_SHAPE(0);
+        *ret_offset = MESH_SCALAR_SHAPE;
+        return 0;
+    }
     struct box b;
     layout_box(shape, m->size, coordinate ? coordinate : m->coordinate, &p, &b);
     mesh_shape local = { .ndim = shape.ndim }, offset = { .ndim = shape.ndim };
