@@ -26,6 +26,9 @@ extern const struct gradient g_maximum, g_minimum, g_pow, g_lerp, g_where, g_mas
 extern const struct gradient g_permute, g_flip, g_roll, g_cat, g_narrow, g_select, g_pad, g_repeat;
 extern const struct gradient g_take, g_gather, g_scatter_add, g_causal_fill;
 
+extern const struct gradient g_amax, g_amin, g_prod, g_var, g_norm, g_logsumexp, g_cumsum, g_sort;
+extern const struct gradient g_layer_norm, g_rms_norm, g_squared_difference, g_nll_loss, g_sharded_cross_entropy;
+
 mesh_dtensor *grad_op(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr); /* no input NULL */
 mesh_dtensor *grad_op1(enum op_id id, mesh_dtensor *a, const struct op_attr *attr);
 mesh_dtensor *grad_op2(enum op_id id, mesh_dtensor *a, mesh_dtensor *b, const struct op_attr *attr);

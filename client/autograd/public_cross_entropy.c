@@ -1,35 +1,40 @@
-/* client/autograd/public_cross_entropy.c - the cross entropy, whose mean is completed in one reduction.
+/* client/autograd/public_cross_entropy.c - losses of target classes, whose mean is completed in one reduction.
  *
  *     mean = (sum of the rows' losses) / (number of rows that count)
  *
  * Both are pending sums over the mesh dims that shard the rows.  They travel as the two elements of one tensor, so the
  * mean costs one all_reduce, is exact for uneven shards, and leaves a replicated loss that is read without
  * communication.
+ *
+ * Where the classes are sharded, the logits stay where they are: log_softmax by shards (an all_reduce of the lines' maxima,
+ * one of their sums), then each shard adds what its classes contribute (part of the sums above).  Backward sends nothing.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <mesh/ops.h>
+#include <mesh/ops_reduce.h>
 
 #include <string.h>
 
 #include "autograd/border.h"
 #include "autograd/public_call.h"
+#include "autograd/sharded.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
 
-static int read_options(const mesh_dtensor *logits, const mesh_cross_entropy_options *o, struct op_attr *ret_attr)
+static int read_options(const char *name, const mesh_dtensor *logits, const mesh_cross_entropy_options *o,
+                        struct op_attr *ret_attr)
 {
     static const mesh_cross_entropy_options defaults = { .size = sizeof defaults };
     o = o != NULL ? o : &defaults;
     if ((int)o->reduction < MESH_REDUCTION_MEAN || o->reduction > MESH_REDUCTION_NONE) {
-        return err_set(MESH_EINVAL, "cross_entropy: %d is no mesh_reduction", (int)o->reduction);
+        return err_set(MESH_EINVAL, "%s: %d is no mesh_reduction", name, (int)o->reduction);
     }
     if (!(o->label_smoothing >= 0 && o->label_smoothing <= 1)) {
-        return err_set(MESH_EINVAL, "cross_entropy: label_smoothing is %g, outside [0, 1]", o->label_smoothing);
+        return err_set(MESH_EINVAL, "%s: label_smoothing is %g, outside [0, 1]", name, o->label_smoothing);
     }
     int ndim = logits->shape.ndim;
     if (ndim < 1) {
-        return err_set(MESH_ESHAPE,
-                       "cross_entropy: logits are a single number; [classes] or [n, classes, ...] is needed");
+        return err_set(MESH_ESHAPE, "%s: the classes are a single number; [classes] or [n, classes, ...] is needed",
+                       name);
     }
     *ret_attr = (struct op_attr){
         .value = { o->label_smoothing, (double)logits->shape.dim[ndim == 1 ? 0 : 1] },
@@ -118,19 +123,58 @@ static int mean(mesh_dtensor *sum, mesh_dtensor *count, mesh_dtensor **ret_mean)
     return r < 0 ? r : ag_apply(OP_div, (mesh_dtensor *[OP_MAX_INPUTS]){ sum, count }, NULL, ret_mean);
 }
 
-static int apply(mesh_dtensor *logits, mesh_dtensor *target, const mesh_cross_entropy_options *o,
-                 mesh_dtensor **ret_loss)
+/* Rows, or their sum (out[0]) and number (out[1]), whichever the reduction needs; recorded. */
+static int apply_rows(enum op_id rows, enum op_id sum, mesh_dtensor *const *in, const struct op_attr *attr,
+                      mesh_dtensor **ret_out)
 {
-    struct op_attr attr;
-    mesh_dtensor *in[OP_MAX_INPUTS] = { logits, target }, *out[OP_MAX_OUTPUTS] = { NULL };
-    int r = read_options(logits, o, &attr);
+    return ag_apply(attr->mode == MESH_REDUCTION_NONE ? rows : sum, in, attr, ret_out);
+}
+
+/* The checks of the operator itself, before anything is sent. */
+static int check(mesh_dtensor *const *in, const struct op_attr *attr)
+{
+    struct op_shapes s = { .name = "cross_entropy", .n_in = 2, .n_out = 1, .attr = *attr };
+    for (int i = 0; i < 2; i++) {
+        s.has[i] = true;
+        s.in[i] = in[i]->shape;
+        s.in_dtype[i] = in[i]->dtype;
+    }
+    return op_table[OP_cross_entropy_rows].shape(&s);
+}
+
+static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_attr *attr, mesh_dtensor **ret_out)
+{
+    int r = check(in, attr);
     if (r < 0) {
         return r;
     }
-    if (attr.mode == MESH_REDUCTION_NONE) {
-        r = ag_apply(OP_cross_entropy_rows, in, &attr, out);
+    in[0] = settled(in[0]);
+    in[2] = in[0] == NULL ? NULL : sharded_log_softmax(in[0], class_dim);
+    if (in[2] == NULL) {
+        return (int)mesh_last_error()->status;
+    }
+    bool by_row = attr->mode == MESH_REDUCTION_NONE;
+    mesh_dtensor *loss_in[OP_MAX_INPUTS] = { in[2], in[1] };
+    r = apply_plain(by_row ? OP_nll_loss_rows : OP_nll_loss_sum, loss_in, attr, ret_out);
+    struct tape_entry e = {
+        .name = "cross_entropy", .gradient = &g_sharded_cross_entropy, .attr = attr, .n_in = 3, .in = in
+    };
+    return r < 0 || recorded(&e, ret_out[0]) != NULL ? r : (int)mesh_last_error()->status;
+}
+
+static int cross_entropy(mesh_dtensor *logits, mesh_dtensor *target, const mesh_cross_entropy_options *o,
+                         mesh_dtensor **ret_loss)
+{
+    struct op_attr attr;
+    mesh_dtensor *in[OP_MAX_INPUTS] = { logits, target }, *out[OP_MAX_OUTPUTS] = { NULL };
+    int r = read_options("cross_entropy", logits, o, &attr), class_dim = logits->shape.ndim == 1 ? 0 : 1;
+    if (r < 0) {
+        return r;
+    }
+    if (is_sharded_along(logits, UINT32_C(1) << class_dim)) {
+        r = apply_by_shards(in, class_dim, &attr, out);
     } else {
-        r = ag_apply(OP_cross_entropy_sum, in, &attr, out);
+        r = apply_rows(OP_cross_entropy_rows, OP_cross_entropy_sum, in, &attr, out);
     }
     if (r == 0 && attr.mode == MESH_REDUCTION_MEAN) {
         r = mean(out[0], out[1], &out[0]);
@@ -146,6 +190,36 @@ MESH_API mesh_dtensor *mesh_cross_entropy_opt(mesh_dtensor *logits, mesh_dtensor
     if (!public_enter(__func__, in, 2)) {
         return NULL;
     }
-    int r = apply(logits, target, o, &loss);
+    int r = cross_entropy(logits, target, o, &loss);
+    return r < 0 ? scope_fail(r) : loss;
+}
+
+static int nll_loss(mesh_dtensor *log_probabilities, mesh_dtensor *target, const mesh_nll_loss_options *o,
+                    mesh_dtensor **ret_loss)
+{
+    struct op_attr attr;
+    mesh_cross_entropy_options as = { .size = sizeof as };
+    mesh_dtensor *in[OP_MAX_INPUTS] = { log_probabilities, target }, *out[OP_MAX_OUTPUTS] = { NULL };
+    if (o != NULL) {
+        as.reduction = o->reduction;
+        as.ignore_index = o->ignore_index;
+    }
+    int r = read_options("nll_loss", log_probabilities, &as, &attr);
+    r = r < 0 ? r : apply_rows(OP_nll_loss_rows, OP_nll_loss_sum, in, &attr, out);
+    if (r == 0 && attr.mode == MESH_REDUCTION_MEAN) {
+        r = mean(out[0], out[1], &out[0]);
+    }
+    *ret_loss = out[0];
+    return r;
+}
+
+MESH_API mesh_dtensor *mesh_nll_loss_opt(mesh_dtensor *log_probabilities, mesh_dtensor *target,
+                                         const mesh_nll_loss_options *o)
+{
+    mesh_dtensor *in[2] = { log_probabilities, target }, *loss = NULL;
+    if (!public_enter(__func__, in, 2)) {
+        return NULL;
+    }
+    int r = nll_loss(log_probabilities, target, o, &loss);
     return r < 0 ? scope_fail(r) : loss;
 }

@@ -51,6 +51,10 @@ struct case_attr {
     int64_t shift, start, length, index, split_size, num_classes;
     mesh_shape pad, repeats;
     bool is_causal;
+    double correction, p, eps;
+    int64_t k;
+    int normalized_dims;
+    bool descending;
 };
 
 struct test_case {

@@ -278,6 +278,12 @@ static const struct attr_field {
     size_t at; /* in struct case_attr */
 } attr_fields[] = {
     { "dims", A_SHAPE, offsetof(struct case_attr, dims) },
+    { "correction", A_NUMBER, offsetof(struct case_attr, correction) },
+    { "p", A_NUMBER, offsetof(struct case_attr, p) },
+    { "eps", A_NUMBER, offsetof(struct case_attr, eps) },
+    { "k", A_INT64, offsetof(struct case_attr, k) },
+    { "normalized_dims", A_INT, offsetof(struct case_attr, normalized_dims) },
+    { "descending", A_BOOL, offsetof(struct case_attr, descending) },
     { "keepdim", A_BOOL, offsetof(struct case_attr, keepdim) },
     { "dim", A_INT, offsetof(struct case_attr, dim) },
     { "dim0", A_INT, offsetof(struct case_attr, dim0) },

@@ -1,0 +1,148 @@
+/* client/autograd/public_along.c - operators along one dim: softmax, log_softmax, cumsum, sort, topk.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/ops_reduce.h>
+
+#include "autograd/public_call.h"
+#include "autograd/sharded.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "core/scope.h"
+#include "dtensor/along.h"
+#include "tensor/shape.h"
+
+static int last_status(void)
+{
+    return (int)mesh_last_error()->status;
+}
+
+static mesh_dtensor *or_fail(mesh_dtensor *y)
+{
+    return y != NULL ? y : scope_fail(last_status());
+}
+
+/* The dim as 0..ndim-1; a scalar has none. */
+static int dim_attr(const char *name, const mesh_dtensor *x, int dim, struct op_attr *ret_attr)
+{
+    int d = 0, r = shape_dim(x->shape, dim, name, &d);
+    *ret_attr = (struct op_attr){ .dim = { d } };
+    return r;
+}
+
+typedef mesh_dtensor *(*sharded_fn)(mesh_dtensor *x, int dim);
+
+static mesh_dtensor *softmax(enum op_id id, mesh_dtensor *x, int dim, sharded_fn by_shards)
+{
+    struct op_attr attr;
+    int r = dim_attr(op_table[id].name, x, dim, &attr);
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    dim = attr.dim[0];
+    if (!is_sharded_along(x, UINT32_C(1) << dim) || x->shape.dim[dim] == 0 || dtype_kind(x->dtype) != DTYPE_FLOAT) {
+        return public_apply(id, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr);
+    }
+    x = settled(x);
+    struct tape_entry e = {
+        .name = op_table[id].name, .gradient = gradient_of(id), .attr = &attr, .n_in = 1, .in = &x
+    };
+    return or_fail(x == NULL ? NULL : recorded(&e, by_shards(x, dim)));
+}
+
+MESH_API mesh_dtensor *mesh_softmax(mesh_dtensor *x, int dim)
+{
+    return public_enter(__func__, &x, 1) ? softmax(OP_softmax, x, dim, sharded_softmax) : NULL;
+}
+
+MESH_API mesh_dtensor *mesh_log_softmax(mesh_dtensor *x, int dim)
+{
+    return public_enter(__func__, &x, 1) ? softmax(OP_log_softmax, x, dim, sharded_log_softmax) : NULL;
+}
+
+MESH_API mesh_dtensor *mesh_cumsum(mesh_dtensor *x, int dim)
+{
+    struct op_attr attr;
+    if (!public_enter(__func__, &x, 1)) {
+        return NULL;
+    }
+    int r = dim_attr("cumsum", x, dim, &attr);
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    if (!is_sharded_along(x, UINT32_C(1) << attr.dim[0])) {
+        return public_apply(OP_cumsum, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr);
+    }
+    x = settled(x);
+    struct tape_entry e = { .name = "cumsum", .gradient = &g_cumsum, .attr = &attr, .n_in = 1, .in = &x };
+    mesh_dtensor *y = x == NULL ? NULL : cumsum_of(x, &attr);
+    return or_fail(y == NULL || dtype_kind(y->dtype) != DTYPE_FLOAT ? y : recorded(&e, y));
+}
+
+/* Values and indices; the values' gradient goes back through the indices. */
+static int record_choice(enum op_id id, mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor *const *out)
+{
+    mesh_dtensor *in[2] = { x, out[1] };
+    struct tape_entry e = { .name = op_table[id].name, .gradient = &g_sort, .attr = attr, .n_in = 2, .in = in };
+    return dtype_kind(x->dtype) != DTYPE_FLOAT || recorded(&e, out[0]) != NULL ? 0 : last_status();
+}
+
+static void give(int r, mesh_dtensor *const *out, mesh_dtensor **ret_values, mesh_dtensor **ret_indices)
+{
+    if (r < 0) {
+        scope_fail(r);
+    }
+    if (ret_values != NULL) {
+        *ret_values = r < 0 ? NULL : out[0];
+    }
+    if (ret_indices != NULL) {
+        *ret_indices = r < 0 ? NULL : out[1];
+    }
+}
+
+static int sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor **ret_out)
+{
+    struct op_attr attr;
+    mesh_dtensor *in[OP_MAX_INPUTS] = { x };
+    int r = dim_attr("sort", x, dim, &attr);
+    attr.mode = descending;
+    r = r < 0 ? r : apply_plain(OP_sort, in, &attr, ret_out);
+    return r < 0 ? r : record_choice(OP_sort, x, &attr, ret_out);
+}
+
+MESH_API void mesh_sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor **ret_values,
+                        mesh_dtensor **ret_indices)
+{
+    mesh_dtensor *out[OP_MAX_OUTPUTS] = { NULL };
+    int r = public_enter(__func__, &x, 1) ? sort(x, dim, descending, out) : 0;
+    give(r, out, ret_values, ret_indices);
+}
+
+/* The candidates of all parts are fewer than the whole dim, else gathering that is as good. */
+static bool pays(const mesh_dtensor *x, int dim, int64_t k)
+{
+    return k >= 0 && is_sharded_along(x, UINT32_C(1) << dim) && k < x->shape.dim[dim] / along_parts(x, dim);
+}
+
+static int topk(mesh_dtensor *x, int64_t k, int dim, mesh_dtensor **ret_out)
+{
+    struct op_attr attr;
+    int r = dim_attr("topk", x, dim, &attr);
+    attr.index[0] = k;
+    if (r < 0) {
+        return r;
+    }
+    if (pays(x, attr.dim[0], k)) {
+        x = settled(x);
+        r = x == NULL ? last_status() : along_topk(x, &attr, ret_out);
+    } else {
+        mesh_dtensor *in[OP_MAX_INPUTS] = { x };
+        r = apply_plain(OP_topk, in, &attr, ret_out);
+    }
+    return r < 0 ? r : record_choice(OP_topk, x, &attr, ret_out);
+}
+
+MESH_API void mesh_topk(mesh_dtensor *x, int64_t k, int dim, mesh_dtensor **ret_values, mesh_dtensor **ret_indices)
+{
+    mesh_dtensor *out[OP_MAX_OUTPUTS] = { NULL };
+    int r = public_enter(__func__, &x, 1) ? topk(x, k, dim, out) : 0;
+    give(r, out, ret_values, ret_indices);
+}

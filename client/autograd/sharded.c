@@ -1,0 +1,171 @@
+/* client/autograd/sharded.c - reductions along sharded dims.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "autograd/sharded.h"
+
+#include "autograd/apply.h"
+#include "autograd/border.h"
+#include "dtensor/along.h"
+#include "tensor/shape.h"
+
+bool is_sharded_along(const mesh_dtensor *x, uint32_t dims)
+{
+    for (int i = 0; i < x->placements.n; i++) {
+        mesh_placement p = x->placements.at[i];
+        if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && x->mesh->size[i] > 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Pending reductions done; true: there were some. */
+static bool without_pending(const mesh_dtensor *x, mesh_placements *ret_placements)
+{
+    bool has_any = false;
+    *ret_placements = x->placements;
+    for (int i = 0; i < x->placements.n; i++) {
+        if (x->placements.at[i].kind == MESH_IS_PARTIAL) {
+            ret_placements->at[i] = mesh_replicate();
+            has_any = true;
+        }
+    }
+    return has_any;
+}
+
+mesh_dtensor *settled(mesh_dtensor *x)
+{
+    mesh_placements p;
+    return x != NULL && without_pending(x, &p) ? ag_redistribute(x, &p) : x;
+}
+
+mesh_dtensor *completed(mesh_dtensor *x)
+{
+    mesh_placements p;
+    return x != NULL && without_pending(x, &p) ? dtensor_redistribute(x, &p) : x;
+}
+
+mesh_dtensor *recorded(const struct tape_entry *e, mesh_dtensor *y)
+{
+    return y == NULL || !tape_wants(e->in, e->n_in) || tape_record(e, y) == 0 ? y : NULL;
+}
+
+mesh_shape kept_shape(mesh_shape x, uint32_t dims)
+{
+    for (int d = 0; d < x.ndim; d++) {
+        x.dim[d] = (dims >> d & 1U) != 0 ? 1 : x.dim[d];
+    }
+    return x;
+}
+
+mesh_dtensor *sum_kept(mesh_dtensor *x, uint32_t dims)
+{
+    return completed(grad_op1(OP_sum, x, &(struct op_attr){ .dims = dims, .keepdim = 1 }));
+}
+
+mesh_dtensor *mean_kept(mesh_dtensor *x, uint32_t dims)
+{
+    return completed(grad_op1(OP_mean, x, &(struct op_attr){ .dims = dims, .keepdim = 1 }));
+}
+
+static mesh_dtensor *extreme_kept(enum op_id id, mesh_dtensor *x, uint32_t dims)
+{
+    return completed(grad_op1(id, x, &(struct op_attr){ .dims = dims, .keepdim = 1 }));
+}
+
+mesh_dtensor *sharded_softmax(mesh_dtensor *x, int dim)
+{
+    uint32_t dims = UINT32_C(1) << dim;
+    mesh_dtensor *e = grad_op2(OP_exp_shifted, x, extreme_kept(OP_amax, x, dims), NULL);
+    return grad_op2(OP_div, e, sum_kept(e, dims), NULL);
+}
+
+mesh_dtensor *sharded_log_softmax(mesh_dtensor *x, int dim)
+{
+    uint32_t dims = UINT32_C(1) << dim;
+    mesh_dtensor *m = extreme_kept(OP_amax, x, dims);
+    mesh_dtensor *s = sum_kept(grad_op2(OP_exp_shifted, x, m, NULL), dims);
+    return grad_op2(OP_plus_log, grad_op2(OP_sub, x, m, NULL), s, &(struct op_attr){ .value = { -1 } });
+}
+
+/* The result of a reduction that kept its dims, with or without them. */
+static mesh_dtensor *without_dims(mesh_dtensor *y, const struct op_attr *attr)
+{
+    if (y == NULL || attr->keepdim) {
+        return y;
+    }
+    mesh_shape to = { .ndim = 0 };
+    for (int d = 0; d < y->shape.ndim; d++) {
+        if ((attr->dims >> d & 1U) == 0) {
+            to.dim[to.ndim++] = y->shape.dim[d];
+        }
+    }
+    return grad_reshape(y, to);
+}
+
+/* An infinite m counts as 0, which makes log(0) of a line of -inf, and log(inf) of one with inf. */
+mesh_dtensor *sharded_logsumexp(mesh_dtensor *x, const struct op_attr *attr)
+{
+    mesh_dtensor *m = extreme_kept(OP_amax, x, attr->dims);
+    mesh_dtensor *s = sum_kept(grad_op2(OP_exp_shifted, x, m, &(struct op_attr){ .mode = 1 }), attr->dims);
+    return without_dims(grad_op2(OP_plus_log, m, s, &(struct op_attr){ .value = { 1 }, .mode = 1 }), attr);
+}
+
+/* value[0] is 1 / n and value[1] 1 / (n - correction); dims kept. */
+static mesh_dtensor *variance_around(mesh_dtensor *x, mesh_dtensor *mean, const struct op_attr *attr)
+{
+    struct op_attr sums = { .dims = attr->dims, .keepdim = 1 };
+    mesh_dtensor *out[OP_MAX_OUTPUTS] = { NULL }, *in[OP_MAX_INPUTS] = { x, mean };
+    if (mean == NULL || apply_plain(OP_deviation_sums, in, &sums, out) < 0) {
+        return NULL;
+    }
+    mesh_dtensor *square = completed(out[0]);
+    return grad_op2(OP_variance, square, square != NULL ? completed(out[1]) : NULL,
+                    &(struct op_attr){ .value = { attr->value[0], attr->value[1] } });
+}
+
+mesh_dtensor *sharded_var(mesh_dtensor *x, const struct op_attr *attr)
+{
+    return without_dims(variance_around(x, mean_kept(x, attr->dims), attr), attr);
+}
+
+mesh_dtensor *sharded_index(enum op_id id, mesh_dtensor *x, const struct op_attr *attr)
+{
+    mesh_dtensor *m = extreme_kept(id == OP_argmax ? OP_amax : OP_amin, x, attr->dims);
+    return completed(grad_op2(OP_index_of, x, m, attr));
+}
+
+mesh_dtensor *norm_of(mesh_dtensor *x, const struct op_attr *attr)
+{
+    double p = attr->value[0];
+    mesh_dtensor *sum = completed(grad_op1(OP_power_sum, x, attr));
+    return sum == NULL || p == 0 || p == 1 ? sum : grad_op1(OP_root, sum, &(struct op_attr){ .value = { p } });
+}
+
+mesh_dtensor *cumsum_of(mesh_dtensor *x, const struct op_attr *attr)
+{
+    mesh_dtensor *y = NULL;
+    if (x == NULL || !is_sharded_along(x, UINT32_C(1) << attr->dim[0])) {
+        return grad_op1(OP_cumsum, x, attr);
+    }
+    x = completed(x);
+    return x == NULL || along_cumsum(x, attr, &y) < 0 ? NULL : y;
+}
+
+mesh_dtensor *normalizer(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor **ret_mean)
+{
+    uint32_t dims = 0;
+    double n = 1;
+    for (int d = x->shape.ndim - (int)attr->index[0]; d < x->shape.ndim; d++) {
+        dims |= UINT32_C(1) << d;
+        n *= (double)x->shape.dim[d];
+    }
+    struct op_attr eps = { .value = { attr->value[0] } };
+    if (attr->mode == 1) {
+        struct op_attr square = { .dims = dims, .keepdim = 1, .value = { 2 } };
+        *ret_mean = NULL;
+        return grad_op1(OP_inverse_root, grad_scale(completed(grad_op1(OP_power_sum, x, &square)), 1 / n), &eps);
+    }
+    struct op_attr variance = { .dims = dims, .value = { 1 / n, 1 / n } };
+    *ret_mean = mean_kept(x, dims);
+    return grad_op1(OP_inverse_root, variance_around(x, *ret_mean, &variance), &eps);
+}
