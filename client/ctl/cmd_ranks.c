@@ -76,6 +76,71 @@ static void get_age(const void *row, struct cell *c)
     cell_set_duration(c, RANK(row)->age_ms);
 }
 
+#define STANDING(row) (RANK(row)->standing)
+
+static void get_process(const void *row, struct cell *c)
+{
+    cell_set_text(c, STANDING(row) != NULL ? STANDING(row)->process : NULL);
+}
+
+static bool has_call(const void *row)
+{
+    return STANDING(row) != NULL && STANDING(row)->sequence != 0;
+}
+
+static void get_call(const void *row, struct cell *c)
+{
+    cell_set_text(c, has_call(row) ? STANDING(row)->call : NULL);
+}
+
+static void get_group(const void *row, struct cell *c)
+{
+    cell_set_text(c, has_call(row) ? STANDING(row)->group : NULL);
+}
+
+static void get_sequence(const void *row, struct cell *c)
+{
+    if (has_call(row)) {
+        cell_set_number(c, (int64_t)STANDING(row)->sequence);
+    }
+}
+
+static void get_call_state(const void *row, struct cell *c)
+{
+    cell_set_text(c, has_call(row) ? STANDING(row)->call_state : NULL);
+}
+
+static void get_call_age(const void *row, struct cell *c)
+{
+    if (has_call(row)) {
+        cell_set_duration(c, STANDING(row)->call_age_ms);
+    }
+}
+
+static void get_waits_for(const void *row, struct cell *c)
+{
+    if (STANDING(row) != NULL) {
+        c->kind = CELL_NUMBERS;
+        c->numbers = STANDING(row)->waits_for;
+        c->n = STANDING(row)->n_waits_for;
+    }
+}
+
+/* Ranks, or what it waits for at meshd. */
+static void get_waits_for_text(const void *row, struct cell *c)
+{
+    if (STANDING(row) != NULL && STANDING(row)->n_waits_for > 0) {
+        get_waits_for(row, c);
+    } else if (STANDING(row) != NULL) {
+        cell_set_text(c, STANDING(row)->elsewhere);
+    }
+}
+
+static void get_elsewhere(const void *row, struct cell *c)
+{
+    cell_set_text(c, STANDING(row) != NULL ? STANDING(row)->elsewhere : NULL);
+}
+
 static void get_addresses(const void *row, struct cell *c)
 {
     c->kind = CELL_TEXTS;
@@ -84,13 +149,14 @@ static void get_addresses(const void *row, struct cell *c)
 }
 
 static const struct column rank_columns[] = {
-    { "RANK", "rank", COLUMN_RIGHT, get_rank },
-    { "HOST", "host", 0, get_host },
-    { "PID", "pid", COLUMN_RIGHT, get_pid },
-    { "LOCAL", "local_rank", COLUMN_RIGHT, get_local_rank },
-    { "STATE", "state", COLUMN_STATE, get_state },
-    { "HEARD", "age_ms", COLUMN_RIGHT, get_age },
-    { "ADDRESS", "addresses", COLUMN_WIDE, get_addresses },
+    { "RANK", "rank", COLUMN_RIGHT, get_rank },        { "HOST", "host", 0, get_host },
+    { "PID", "pid", COLUMN_RIGHT, get_pid },           { "LOCAL", "local_rank", COLUMN_RIGHT, get_local_rank },
+    { "STATE", "state", COLUMN_STATE, get_state },     { "HEARD", "age_ms", COLUMN_RIGHT, get_age },
+    { "PROCESS", "process", 0, get_process },          { "CALL", "call", 0, get_call },
+    { "SEQ", "sequence", COLUMN_RIGHT, get_sequence }, { "GROUP", "group", 0, get_group },
+    { "CALL-STATE", "call_state", 0, get_call_state }, { "FOR", "call_age_ms", COLUMN_RIGHT, get_call_age },
+    { "WAITS-FOR", NULL, 0, get_waits_for_text },      { NULL, "waits_for", 0, get_waits_for },
+    { NULL, "waits_at_meshd_for", 0, get_elsewhere },  { "ADDRESS", "addresses", COLUMN_WIDE, get_addresses },
 };
 
 static int show(const struct ctl *ctl, const void *arg)
