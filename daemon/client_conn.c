@@ -16,6 +16,7 @@
 #include "base/rng.h"
 #include "daemon/handlers.h"
 #include "daemon/reply.h"
+#include "daemon/snapshot.h"
 #include "wire/codec.h"
 
 enum need { ANYONE, KNOWN, RANK };
@@ -141,6 +142,16 @@ static void frame_cb(struct conn *conn, const struct frame_header *header, const
     codec_free_client(m);
 }
 
+/* A job that lost a rank without a word: where that rank stood is said in the log. */
+static void log_death(struct server *s, struct job *job)
+{
+    for (size_t i = 0; i < s->jobs.list.n; i++) {
+        if (s->jobs.list.at[i] == job && job->liveness.n_dead > 0) {
+            snapshot_log_verdict(s, job);
+        }
+    }
+}
+
 static void leave_job(struct client *c)
 {
     struct server *s = c->server;
@@ -157,6 +168,7 @@ static void leave_job(struct client *c)
     job_client_gone(job, c->id, has_secret ? secret : NULL, clock_now_ms(), &s->actions);
     job->n_attached--;
     server_settle(s, job);
+    log_death(s, job);
 }
 
 static void closed_cb(struct conn *conn, int status, const char *sentence, void *arg)

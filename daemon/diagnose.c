@@ -114,10 +114,15 @@ static uint64_t first_trouble(const struct scene *s)
     return first;
 }
 
-static const struct recorder_call *call_at(const struct scene *s, uint32_t rank)
+static const struct recorder_call *call_of(const struct scene *s, uint32_t rank, uint64_t sequence)
 {
     const struct recorder_image *image = s->in->rank[rank].image;
-    return image != NULL ? recorder_find_call(image, s->finding->group, s->finding->sequence) : NULL;
+    return image != NULL ? recorder_find_call(image, s->finding->group, sequence) : NULL;
+}
+
+static const struct recorder_call *call_at(const struct scene *s, uint32_t rank)
+{
+    return call_of(s, rank, s->finding->sequence);
 }
 
 /* Mismatch ---------------------------------------------------------------------------------------------------------- */
@@ -204,9 +209,9 @@ static void blame_minority(struct scene *s)
 
 /* Who is where ------------------------------------------------------------------------------------------------------ */
 
-static void note_age(struct scene *s, uint32_t rank)
+static void note_age(struct scene *s, uint32_t rank, uint64_t sequence)
 {
-    const struct recorder_call *c = call_at(s, rank);
+    const struct recorder_call *c = call_of(s, rank, sequence);
     int64_t since_ns = c != NULL ? (c->started_ns != 0 ? c->started_ns : c->queued_ns) : s->in->now_ns;
     int64_t age_ms = since_ns <= s->in->now_ns ? (s->in->now_ns - since_ns) / 1000000 : 0;
     s->finding->age_ms = age_ms > s->finding->age_ms ? age_ms : s->finding->age_ms;
@@ -230,15 +235,14 @@ static void place_member(struct scene *s, uint32_t rank, struct lists *l)
         f->has_evidence = f->has_evidence || is_dead_weight(r);
     } else {
         list_add(s->verdict, &f->entered, rank);
-        bool is_in_it = standing.finished < f->sequence;
-        bool has_failed = standing.failed == f->sequence;
-        l->has_failed = l->has_failed || has_failed;
-        if (is_in_it && is_dead_weight(r)) {
+        uint64_t trouble = trouble_of(&standing);
+        l->has_failed = l->has_failed || standing.failed != 0;
+        if (standing.finished < f->sequence && is_dead_weight(r)) {
             list_add(s->verdict, &l->dead, rank);
             f->has_evidence = true;
-        } else if (is_in_it || has_failed) {
+        } else if (trouble != 0) { /* in this call, or in a later one that needs the same ranks */
             list_add(s->verdict, &f->waiting, rank);
-            note_age(s, rank);
+            note_age(s, rank, trouble);
         }
     }
 }

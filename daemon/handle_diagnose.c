@@ -10,8 +10,6 @@
 #include "daemon/sentence.h"
 #include "daemon/snapshot.h"
 
-#define DEFAULT_AFTER_MS 1000
-
 typedef Mesh__V1__Finding Row;
 
 static int fill_calls(Row *row, const struct finding *f)

@@ -124,7 +124,7 @@ void snapshot_log_verdict(const struct server *s, struct job *job)
 {
     struct snapshot p;
     struct verdict v;
-    if (job->judged == job->rendezvous.running || snapshot_take(s, job, 0, &p) < 0) {
+    if (job->judged == job->rendezvous.running || snapshot_take(s, job, DEFAULT_AFTER_MS, &p) < 0) {
         return;
     }
     job->judged = job->rendezvous.running;

@@ -6,7 +6,8 @@
 #include "daemon/diagnose.h"
 #include "daemon/server.h"
 
-#define ELSEWHERE_BYTES 160
+#define ELSEWHERE_BYTES  160
+#define DEFAULT_AFTER_MS 1000
 
 struct snapshot {
     struct diagnose_input input;        /* points into the rest, and into the job */
