@@ -71,6 +71,12 @@ static mesh_dtensor *reduce(enum op_id id, mesh_dtensor *x, const mesh_reduce_op
         return scope_fail(r);
     }
     attr.value[0] = id == OP_mean ? 1 / count : 0;
+    if ((id == OP_amax || id == OP_amin) && tape_wants(&x, 1)) {
+        x = settled(x); /* the gradient looks for the very bits of the result */
+        if (x == NULL) {
+            return or_fail(NULL);
+        }
+    }
     return public_apply(id, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr);
 }
 

@@ -162,14 +162,30 @@ UNARY(addmm, mesh_addmm(x[0], x[1], x[2]))
 UNARY(attention, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .scale = 0))
 UNARY(attention_causal, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = true))
 
+/* The values of a choice; the indices take no part. */
+static mesh_dtensor *sorted(mesh_dtensor *x, int dim, bool descending)
+{
+    mesh_dtensor *values = NULL;
+    mesh_sort(x, dim, descending, &values, NULL);
+    return values;
+}
+static mesh_dtensor *top(mesh_dtensor *x, int64_t k, int dim)
+{
+    mesh_dtensor *values = NULL;
+    mesh_topk(x, k, dim, &values, NULL);
+    return values;
+}
+
 #define GRADIENT(name, n, expression, ...) UNARY(name, expression)
 #include "truth/gradients_pointwise.def"
+#include "truth/gradients_reduce.def"
 #undef GRADIENT
 
 /* clang-format off */
 static const struct gradient_case cases[] = {
 #define GRADIENT(name, n, expression, ...) { #name, f_##name, n, { __VA_ARGS__ } },
 #include "truth/gradients_pointwise.def"
+#include "truth/gradients_reduce.def"
 #undef GRADIENT
     { "permute",              f_permute,        1, { DIMS(2, 3, 4) } },
     { "unsqueeze",            f_unsqueeze,      1, { DIMS(3, 4) } },
