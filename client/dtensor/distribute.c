@@ -1,10 +1,12 @@
 /* client/dtensor/distribute.c - from one whole tensor to its parts on the ranks of a mesh.
  *
  * mesh_distribute_tensor() works from the first mesh dim to the last.  Before dim i, the piece under the placements of dims
- * 0..i-1 is right on every rank whose coordinates i, i+1, ... are 0; the line of dim i through such a rank spreads it: a
+ * 0..i-1 is right on every rank whose coordinates i, i+1, ... are the source's; the line of dim i through such a rank spreads it: a
  * broadcast, or one message with each rank's part.  So a rank only ever receives what it needs, and nobody's data but those of
- * the rank at the origin count.  A pending reduction needs no traffic: the value stays at coordinate 0.
+ * the rank at the source count.  A pending reduction needs no traffic: the value stays at the source.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/create.h>
+
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,6 +22,7 @@ struct spread { /* one distribution, seen by one rank */
     mesh_shape shape;
     mesh_dtype dtype;
     mesh_placements placements;
+    int source; /* whose data win: the coordinate of every mesh dim */
 };
 
 /* This rank holds the element that changes nothing: some pending reduction has its value elsewhere. */
@@ -27,7 +30,7 @@ static bool is_neutral(const struct spread *s, mesh_reduce_op *ret_op)
 {
     for (int i = 0; i < s->mesh->ndim; i++) {
         const mesh_placement *p = &s->placements.at[i];
-        if (p->kind == MESH_IS_PARTIAL && p->op != MESH_AVG && s->mesh->coordinate[i] != 0) {
+        if (p->kind == MESH_IS_PARTIAL && p->op != MESH_AVG && s->mesh->coordinate[i] != s->source) {
             *ret_op = p->op;
             return true;
         }
@@ -53,14 +56,14 @@ static mesh_shape shape_after(const struct spread *s, int n)
 
 static struct mesh_tensor *receive_whole(const struct spread *s, int i, struct mesh_tensor *t)
 {
-    bool is_root = s->mesh->coordinate[i] == 0;
+    bool is_root = s->mesh->coordinate[i] == s->source;
     mesh_shape shape = shape_after(s, i);
     struct mesh_tensor *out = is_root ? tensor_ref(t) : tensor_new(shape, s->dtype);
     if (!out) {
         return NULL;
     }
     struct collective_call call = {
-        .kind = MESH_COMM_BROADCAST, .dtype = s->dtype, .root = 0, .count = (size_t)out->n, .out = out->data
+        .kind = MESH_COMM_BROADCAST, .dtype = s->dtype, .root = s->source, .count = (size_t)out->n, .out = out->data
     };
     if (out->n > 0 && collective_run(s->mesh->group[i], &call) < 0) {
         tensor_unref(out);
@@ -96,7 +99,7 @@ static struct mesh_tensor *scatter(const struct spread *s, int i, struct mesh_te
     if (!out) {
         return NULL;
     }
-    counts[parts] = (size_t)out->n; /* from coordinate 0, nothing from the others */
+    counts[parts + s->source] = (size_t)out->n; /* from the source, nothing from the others */
     struct collective_call call = { .kind = MESH_COMM_ALL_TO_ALL,
                                     .dtype = s->dtype,
                                     .in_counts = counts,
@@ -113,7 +116,7 @@ static struct mesh_tensor *scatter(const struct spread *s, int i, struct mesh_te
 static struct mesh_tensor *receive_part(const struct spread *s, int i, struct mesh_tensor *t)
 {
     int parts = s->mesh->size[i];
-    bool is_root = s->mesh->coordinate[i] == 0;
+    bool is_root = s->mesh->coordinate[i] == s->source;
     size_t bytes = 2 * (size_t)parts * sizeof(size_t);
     size_t *counts = mem_zalloc(bytes);
     if (!counts) {
@@ -130,7 +133,7 @@ static struct mesh_tensor *receive_part(const struct spread *s, int i, struct me
 static bool joins(const struct spread *s, int i)
 {
     for (int j = i + 1; j < s->mesh->ndim; j++) {
-        if (s->mesh->coordinate[j] != 0) {
+        if (s->mesh->coordinate[j] != s->source) {
             return false;
         }
     }
@@ -186,17 +189,33 @@ static struct mesh_tensor *detached(struct mesh_tensor *t, const struct mesh_ten
     return copy;
 }
 
-static mesh_dtensor *distribute(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p, bool same_everywhere)
+#define EVERYONE (-1)
+
+static int check_source(const mesh_device_mesh *m, int source)
 {
+    for (int i = 0; i < m->ndim; i++) {
+        if (source < 0 || source >= m->size[i]) {
+            return err_set(MESH_EINVAL, "distribute_tensor: source %d is no coordinate of mesh dim %d: 0..%d", source,
+                           i, m->size[i] - 1);
+        }
+    }
+    return 0;
+}
+
+static mesh_dtensor *distribute(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p, int source)
+{
+    bool same_everywhere = source == EVERYONE;
     const char *what = same_everywhere ? "distribute_same" : "distribute_tensor";
     if (!t || !m) {
         return scope_fail(err_set_local(MESH_EINVAL, "%s: the %s is NULL", what, t ? "mesh" : "tensor"));
     }
     int r = placements_check(what, t->shape, t->dtype, m->ndim, &p);
+    r = r < 0 || same_everywhere ? r : check_source(m, source);
     if (r < 0) {
         return scope_fail(r);
     }
     struct spread s = { .mesh = m, .shape = t->shape, .dtype = t->dtype, .placements = p };
+    s.source = same_everywhere ? 0 : source;
     struct mesh_tensor *local = !m->is_member     ? tensor_new(MESH_SHAPE(0), t->dtype)
                                 : same_everywhere ? own_slice(&s, t)
                                                   : from_origin(&s, t);
@@ -207,10 +226,19 @@ static mesh_dtensor *distribute(const mesh_tensor *t, mesh_device_mesh *m, mesh_
 
 mesh_dtensor *mesh_distribute_tensor(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p)
 {
-    return scope_enter(__func__) ? distribute(t, m, p, false) : NULL;
+    return scope_enter(__func__) ? distribute(t, m, p, 0) : NULL;
 }
 
 mesh_dtensor *mesh_distribute_same(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p)
 {
-    return scope_enter(__func__) ? distribute(t, m, p, true) : NULL;
+    return scope_enter(__func__) ? distribute(t, m, p, EVERYONE) : NULL;
+}
+
+mesh_dtensor *mesh_distribute_tensor_from(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p, int source)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    /* below 0 is nobody */
+    return distribute(t, m, p, source == EVERYONE ? EVERYONE - 1 : source);
 }

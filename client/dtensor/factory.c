@@ -3,6 +3,8 @@
  * An element is a function of its global index, so every layout, mesh and world size gives the same tensor.  A pending reduction
  * means the logical value: coordinate 0 holds it, the others what changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "dtensor/factory.h"
+
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -36,7 +38,7 @@ void mesh_manual_seed(uint64_t seed)
     atomic_store(&st->calls, 0);
 }
 
-static const mesh_placement *pending_elsewhere(const mesh_device_mesh *m, const mesh_placements *p)
+const mesh_placement *factory_pending(const mesh_device_mesh *m, const mesh_placements *p)
 {
     for (int i = 0; i < p->n; i++) {
         if (p->at[i].kind == MESH_IS_PARTIAL && p->at[i].op != MESH_AVG && m->coordinate[i] != 0) {
@@ -52,7 +54,7 @@ static struct mesh_tensor *fill_local(mesh_shape s, mesh_dtype t, const mesh_dev
     if (!m->is_member) {
         return tensor_new(MESH_SHAPE(0), t);
     }
-    const mesh_placement *pending = pending_elsewhere(m, p);
+    const mesh_placement *pending = factory_pending(m, p);
     struct box b;
     layout_box(s, m->size, m->coordinate, p, &b);
     mesh_shape local = layout_local_shape(s, m->size, m->coordinate, p);
@@ -81,7 +83,7 @@ static int check_random(mesh_dtype t)
                : err_set(MESH_EUNSUPPORTED, "random numbers are f32 or f64, not %s", dtype_name(t));
 }
 
-static int check_request(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, mesh_placements *inout_p)
+int factory_check(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, mesh_placements *inout_p)
 {
     if (!m) {
         return err_set(MESH_EINVAL, "the mesh is NULL");
@@ -93,14 +95,15 @@ static int check_request(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, 
     return r < 0 ? r : placements_check("placements", s, t, m->ndim, inout_p);
 }
 
-static mesh_dtensor *make(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o,
-                          struct fill f)
+mesh_dtensor *factory_make(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o,
+                           struct fill f)
 {
     static const mesh_factory_options defaults;
     o = o ? o : &defaults;
     mesh_dtype t = o->dtype == 0 ? MESH_F32 : o->dtype;
-    int r = check_request(s, t, m, &p);
-    if (r == 0 && f.kind != FILL_VALUE) {
+    int r = factory_check(s, t, m, &p);
+    bool is_random = f.kind == FILL_UNIFORM || f.kind == FILL_NORMAL;
+    if (r == 0 && is_random) {
         r = check_random(t);
     }
     if (r == 0 && o->requires_grad && dtype_kind(t) != DTYPE_FLOAT) {
@@ -109,7 +112,7 @@ static mesh_dtensor *make(mesh_shape s, mesh_device_mesh *m, mesh_placements p, 
     if (r < 0) {
         return scope_fail(r);
     }
-    if (f.kind != FILL_VALUE) {
+    if (is_random) {
         f.key = dtensor_next_key(m->session, o->seed);
     }
     mesh_dtensor *x = dtensor_filled(s, t, m, &p, &f);
@@ -122,31 +125,33 @@ static mesh_dtensor *make(mesh_shape s, mesh_device_mesh *m, mesh_placements p, 
 
 mesh_dtensor *mesh_zeros_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
 {
-    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 }) : NULL;
+    return scope_enter(__func__) ? factory_make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 }) : NULL;
 }
 
 mesh_dtensor *mesh_ones_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
 {
-    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 1 }) : NULL;
+    return scope_enter(__func__) ? factory_make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 1 }) : NULL;
 }
 
 mesh_dtensor *mesh_empty_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
 {
-    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 }) : NULL;
+    return scope_enter(__func__) ? factory_make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 }) : NULL;
 }
 
 mesh_dtensor *mesh_full_opt(mesh_shape s, double value, mesh_device_mesh *m, mesh_placements p,
                             const mesh_factory_options *o)
 {
-    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = value }) : NULL;
+    return scope_enter(__func__) ? factory_make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = value }) : NULL;
 }
 
 mesh_dtensor *mesh_rand_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
 {
-    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_UNIFORM, .a = 0, .b = 1 }) : NULL;
+    return scope_enter(__func__) ? factory_make(s, m, p, o, (struct fill){ .kind = FILL_UNIFORM, .a = 0, .b = 1 })
+                                 : NULL;
 }
 
 mesh_dtensor *mesh_randn_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
 {
-    return scope_enter(__func__) ? make(s, m, p, o, (struct fill){ .kind = FILL_NORMAL, .a = 0, .b = 1 }) : NULL;
+    return scope_enter(__func__) ? factory_make(s, m, p, o, (struct fill){ .kind = FILL_NORMAL, .a = 0, .b = 1 })
+                                 : NULL;
 }

@@ -188,3 +188,30 @@ int mesh_get_all_groups(const mesh_device_mesh *m, mesh_group **groups)
     }
     return 0;
 }
+
+mesh_placements mesh_placements_named(const mesh_device_mesh *m, const mesh_named_placement *list)
+{
+    mesh_placements p = { .n = 0 }, none = { .n = 0 };
+    if (!enter(__func__, m)) {
+        return none;
+    }
+    for (int i = 0; i < m->ndim; i++) {
+        p.at[i] = mesh_replicate();
+    }
+    uint32_t named = 0;
+    for (int k = 0; list && list[k].dim; k++) {
+        int i = mesh_dim_index(m, list[k].dim);
+        if (i >= 0 && (named & 1U << i)) {
+            i = -1;
+            err_set(MESH_EINVAL, "mesh dim \"%.40s\" is placed twice", list[k].dim);
+        }
+        if (i < 0) {
+            (void)finish((int)mesh_last_error()->status);
+            return none;
+        }
+        named |= 1U << i;
+        p.at[i] = list[k].placement;
+    }
+    p.n = m->ndim;
+    return p;
+}

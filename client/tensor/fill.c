@@ -64,6 +64,48 @@ FLOAT_TYPES(RANDOM_ROWS, 0)
     }
 NUMBER_TYPES(VALUE_ROW, 0)
 
+#define VALUE_ROW_HALF(D, encode)                                                                                      \
+    static void value_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
+    {                                                                                                                  \
+        uint16_t *out = out_, v = encode((float)f->a);                                                                 \
+        (void)index;                                                                                                   \
+        (void)step;                                                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = v;                                                                                                \
+        }                                                                                                              \
+    }
+VALUE_ROW_HALF(F16, float_to_f16)
+VALUE_ROW_HALF(BF16, float_to_bf16)
+
+/* The second half counts from the end, so that the last point is exact and a symmetric range is. */
+static double linear_point(const struct fill *f, int64_t i)
+{
+    if (f->n < 2) {
+        return f->a;
+    }
+    double step = (f->b - f->a) / (double)(f->n - 1);
+    return i < f->n / 2 ? f->a + step * (double)i : f->b - step * (double)(f->n - 1 - i);
+}
+
+double fill_point(const struct fill *f, int64_t i)
+{
+    if (f->kind == FILL_STEPS) {
+        return f->a + (double)i * f->b;
+    }
+    double x = linear_point(f, i);
+    return f->kind == FILL_POWER ? pow(f->base, x) : x;
+}
+
+#define POINT_ROW(D, T, U, unused)                                                                                     \
+    static void point_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = (T)fill_point(f, index + i * step);                                                               \
+        }                                                                                                              \
+    }
+NUMBER_TYPES(POINT_ROW, 0)
+
 static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64_t step, int64_t n)
 {
     (void)index;
@@ -74,13 +116,23 @@ static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64
 #define VALUE_ENTRY(D, T, U, unused)   [MESH_##D] = value_row_##D,
 #define UNIFORM_ENTRY(D, T, U, unused) [MESH_##D] = uniform_row_##D,
 #define NORMAL_ENTRY(D, T, U, unused)  [MESH_##D] = normal_row_##D,
+#define POINT_ENTRY(D, T, U, unused)   [MESH_##D] = point_row_##D,
 static const fill_row fill_rows[][N_DTYPES] = {
-    [FILL_VALUE] = { [MESH_BOOL] = value_row_BOOL, NUMBER_TYPES(VALUE_ENTRY, 0) },
+    [FILL_VALUE] = { [MESH_BOOL] = value_row_BOOL,
+                     [MESH_F16] = value_row_F16,
+                     [MESH_BF16] = value_row_BF16,
+                     NUMBER_TYPES(VALUE_ENTRY, 0) },
     [FILL_UNIFORM] = { FLOAT_TYPES(UNIFORM_ENTRY, 0) },
     [FILL_NORMAL] = { FLOAT_TYPES(NORMAL_ENTRY, 0) },
+    [FILL_STEPS] = { NUMBER_TYPES(POINT_ENTRY, 0) },
+    [FILL_LINEAR] = { NUMBER_TYPES(POINT_ENTRY, 0) },
+    [FILL_POWER] = { NUMBER_TYPES(POINT_ENTRY, 0) },
 };
 
-static const char *const fill_names[] = { [FILL_VALUE] = "full", [FILL_UNIFORM] = "rand", [FILL_NORMAL] = "randn" };
+static const char *const fill_names[] = {
+    [FILL_VALUE] = "full",   [FILL_UNIFORM] = "rand",    [FILL_NORMAL] = "randn",
+    [FILL_STEPS] = "arange", [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace"
+};
 
 int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f)
 {

@@ -1,0 +1,159 @@
+/* client/dtensor/create.c - tensors of evenly spaced numbers, tensors like others, tensors that a callback fills.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/create.h>
+
+#include <math.h>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "comm/collective.h"
+#include "core/scope.h"
+#include "dtensor/factory.h"
+#include "dtensor/redistribute.h"
+#include "tensor/numbers.h"
+
+#define MOST_POINTS 0x1p53 /* beyond, doubles no longer count */
+
+/* Between the ends the points are, so the ends decide.  Integers cut what is behind the point. */
+static int check_points(const char *what, const struct fill *f, const mesh_factory_options *o)
+{
+    mesh_dtype t = o && o->dtype != 0 ? o->dtype : MESH_F32;
+    if (!isfinite(f->a) || !isfinite(f->b)) {
+        return err_set(MESH_EINVAL, "%s: from %g to %g: both must be finite", what, f->a, f->b);
+    }
+    for (int k = 0; k < 2 && f->n > 0; k++) {
+        double v = fill_point(f, k == 0 ? 0 : f->n - 1);
+        if (dtype_is_valid((int)t) && dtype_kind(t) != DTYPE_FLOAT && !number_fits(t, trunc(v))) {
+            return err_set(MESH_EINVAL, "%s: a tensor of %s cannot hold %g", what, dtype_name(t), v);
+        }
+    }
+    return 0;
+}
+
+static mesh_dtensor *make_points(const char *what, mesh_device_mesh *m, mesh_placements p,
+                                 const mesh_factory_options *o, const struct fill *f)
+{
+    int r =
+        f->n < 0 ? err_set(MESH_EINVAL, "%s: %lld steps: at least 0", what, (long long)f->n) : check_points(what, f, o);
+    return r < 0 ? scope_fail(r) : factory_make(MESH_SHAPE(f->n), m, p, o, *f);
+}
+
+mesh_dtensor *mesh_linspace_opt(double start, double end, int64_t steps, mesh_device_mesh *m, mesh_placements p,
+                                const mesh_factory_options *o)
+{
+    struct fill f = { .kind = FILL_LINEAR, .a = start, .b = end, .n = steps };
+    return scope_enter(__func__) ? make_points("linspace", m, p, o, &f) : NULL;
+}
+
+mesh_dtensor *mesh_logspace_opt(double start, double end, int64_t steps, mesh_device_mesh *m, mesh_placements p,
+                                const mesh_factory_options *o)
+{
+    struct fill f = { .kind = FILL_POWER, .a = start, .b = end, .n = steps };
+    f.base = o && o->base != 0 ? o->base : 10;
+    return scope_enter(__func__) ? make_points("logspace", m, p, o, &f) : NULL;
+}
+
+static int count_steps(double start, double end, double step, int64_t *ret_n)
+{
+    double n = ceil((end - start) / step);
+    if (!isfinite(n) || n > MOST_POINTS) {
+        return err_set(MESH_EINVAL, "arange: from %g to %g by %g: the step must be finite and not 0", start, end, step);
+    }
+    if (n < 0) {
+        return err_set(MESH_EINVAL, "arange: from %g to %g by %g: the step leads away from the end", start, end, step);
+    }
+    *ret_n = (int64_t)n;
+    return 0;
+}
+
+mesh_dtensor *mesh_arange_opt(double start, double end, double step, mesh_device_mesh *m, mesh_placements p,
+                              const mesh_factory_options *o)
+{
+    struct fill f = { .kind = FILL_STEPS, .a = start, .b = step };
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    int r = count_steps(start, end, step, &f.n);
+    return r < 0 ? scope_fail(r) : make_points("arange", m, p, o, &f);
+}
+
+static mesh_dtensor *make_like(const char *function, const mesh_dtensor *x, const mesh_factory_options *o,
+                               struct fill f)
+{
+    mesh_factory_options like = { .size = sizeof like };
+    if (!scope_enter(function)) {
+        return NULL;
+    }
+    if (!x) {
+        return scope_fail(err_set(MESH_EINVAL, "the tensor is NULL"));
+    }
+    like = o ? *o : like;
+    like.dtype = like.dtype == 0 ? x->dtype : like.dtype;
+    mesh_placements p = x->placements;
+    for (int i = 0; i < p.n; i++) {
+        p.at[i] = p.at[i].kind == MESH_IS_PARTIAL ? mesh_replicate() : p.at[i];
+    }
+    return factory_make(x->shape, x->mesh, p, &like, f);
+}
+
+mesh_dtensor *mesh_zeros_like_opt(const mesh_dtensor *x, const mesh_factory_options *o)
+{
+    return make_like(__func__, x, o, (struct fill){ .kind = FILL_VALUE, .a = 0 });
+}
+
+mesh_dtensor *mesh_ones_like_opt(const mesh_dtensor *x, const mesh_factory_options *o)
+{
+    return make_like(__func__, x, o, (struct fill){ .kind = FILL_VALUE, .a = 1 });
+}
+
+mesh_dtensor *mesh_empty_like_opt(const mesh_dtensor *x, const mesh_factory_options *o)
+{
+    return make_like(__func__, x, o, (struct fill){ .kind = FILL_VALUE, .a = 0 });
+}
+
+mesh_dtensor *mesh_full_like_opt(const mesh_dtensor *x, double value, const mesh_factory_options *o)
+{
+    return make_like(__func__, x, o, (struct fill){ .kind = FILL_VALUE, .a = value });
+}
+
+mesh_dtensor *mesh_rand_like_opt(const mesh_dtensor *x, const mesh_factory_options *o)
+{
+    return make_like(__func__, x, o, (struct fill){ .kind = FILL_UNIFORM, .a = 0, .b = 1 });
+}
+
+mesh_dtensor *mesh_randn_like_opt(const mesh_dtensor *x, const mesh_factory_options *o)
+{
+    return make_like(__func__, x, o, (struct fill){ .kind = FILL_NORMAL, .a = 0, .b = 1 });
+}
+
+/* This rank's part of x, written by fn. */
+static int call_back(mesh_dtensor *x, mesh_part_fn fn, void *arg)
+{
+    struct box b;
+    const mesh_placement *pending = factory_pending(x->mesh, &x->placements);
+    if (pending) {
+        reduce_fill_identity(x->local->data, (size_t)x->local->n, x->dtype, pending->op);
+        return 0;
+    }
+    layout_box(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, &b);
+    mesh_shape offset = { .ndim = b.ndim };
+    for (int d = 0; d < b.ndim; d++) {
+        offset.dim[d] = b.offset[d];
+    }
+    int r = fn(x->local->data, offset, x->local->shape, arg);
+    return r == 0 ? 0 : err_set_local(r < 0 ? r : MESH_EINVAL, "make_from_callback: the callback returned %d", r);
+}
+
+mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, mesh_part_fn fn,
+                                          void *arg, const mesh_factory_options *o)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (!fn) {
+        return scope_fail(err_set(MESH_EINVAL, "the callback is NULL"));
+    }
+    mesh_dtensor *x = factory_make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 });
+    int r = x && m->is_member && x->local->n > 0 ? call_back(x, fn, arg) : 0;
+    return r < 0 ? scope_fail(r) : x;
+}
