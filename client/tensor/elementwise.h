@@ -16,6 +16,13 @@ struct element_row {
     int64_t n;
     const struct op_attr *attr;
 };
+
+/* All three inputs step by 1: a loop that the compiler can make a vector loop. */
+static inline bool element_row_is_dense(const struct element_row *r)
+{
+    return r->step[0] == 1 && r->step[1] == 1 && r->step[2] == 1;
+}
+
 typedef void (*element_row_fn)(const struct element_row *r);
 
 /* rows: by dtype of input `by`; NULL there: MESH_EUNSUPPORTED with the kernel's name. */

@@ -68,6 +68,12 @@ static int64_t int_power(int64_t base, int64_t exponent)
         typedef TYPE T;                                                                                                \
         T *restrict out = r->out;                                                                                      \
         const T *dy = r->in[0], *a = r->in[1], *b = r->in[2];                                                          \
+        if (element_row_is_dense(r)) {                                                                                 \
+            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+                out[i] = EXPR_##op(dy[i], a[i], b[i]);                                                                 \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
             out[i] = EXPR_##op(dy[i * r->step[0]], a[i * r->step[1]], b[i * r->step[2]]);                              \
         }                                                                                                              \
@@ -105,6 +111,12 @@ int k_pow(const struct kernel_call *c)
         T *restrict out = r->out;                                                                                      \
         const uint8_t *is_true = r->in[0];                                                                             \
         const T *a = r->in[1], *b = r->in[2];                                                                          \
+        if (element_row_is_dense(r)) {                                                                                 \
+            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+                out[i] = is_true[i] != 0 ? a[i] : b[i];                                                                \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
             out[i] = is_true[i * r->step[0]] != 0 ? a[i * r->step[1]] : b[i * r->step[2]];                             \
         }                                                                                                              \
@@ -131,6 +143,12 @@ int k_where(const struct kernel_call *c)
         const T *x = r->in[0];                                                                                         \
         const uint8_t *is_masked = r->in[1];                                                                           \
         const T v = convert(T, r->attr->value[0]);                                                                     \
+        if (r->step[0] == 1 && r->step[1] == 1) {                                                                      \
+            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+                out[i] = is_masked[i] != 0 ? v : x[i];                                                                 \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
             out[i] = is_masked[i * r->step[1]] != 0 ? v : x[i * r->step[0]];                                           \
         }                                                                                                              \
