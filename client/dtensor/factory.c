@@ -5,6 +5,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/factory.h"
 
+#include <stdio.h>
+
+#include "base/alloc.h"
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -23,6 +26,26 @@ struct rng_key dtensor_next_key(struct mesh_session *s, uint64_t seed)
     return (struct rng_key){ .seed = atomic_load(&st->seed), .call = atomic_fetch_add(&st->calls, 1) + 1 };
 }
 
+/* Replicas drawn from different seeds would differ without a word: so all ranks say theirs first. */
+static int agree_on_seed(struct mesh_session *s, struct dtensor_state *st, uint64_t seed)
+{
+    char key[48], text[48];
+    int *ranks = mem_new_array(int, (size_t)s->world_size);
+    if (!ranks) {
+        return err_no_memory((size_t)s->world_size * sizeof *ranks, "the ranks of the job");
+    }
+    for (int i = 0; i < s->world_size; i++) {
+        ranks[i] = i;
+    }
+    pthread_mutex_lock(&st->lock);
+    snprintf(key, sizeof key, "manual_seed/%d", st->n_seeded++);
+    pthread_mutex_unlock(&st->lock);
+    snprintf(text, sizeof text, "seed=%llu", (unsigned long long)seed);
+    int r = s->control->ops->agree(s->control, key, ranks, s->world_size, text, session_timeout(s, 0));
+    mem_free(ranks);
+    return r;
+}
+
 void mesh_manual_seed(uint64_t seed)
 {
     if (!scope_enter(__func__)) {
@@ -30,7 +53,7 @@ void mesh_manual_seed(uint64_t seed)
     }
     struct mesh_session *s = session_require();
     struct dtensor_state *st = s ? dtensor_state(s) : NULL;
-    if (!st) {
+    if (!st || agree_on_seed(s, st, seed) < 0) {
         scope_fail((int)mesh_last_error()->status);
         return;
     }

@@ -13,6 +13,7 @@ struct dtensor_state {
     pthread_mutex_t lock;            /* guards meshes and memory: several threads of a rank may be attached */
     struct mesh_device_mesh *meshes; /* all of the session, owned */
     int n_made;                      /* how many mesh_init_device_mesh() calls began */
+    int n_seeded;                    /* how many mesh_manual_seed() calls began */
     struct map memory;               /* decisions by signature; values owned */
     _Atomic uint64_t seed, calls;
 };

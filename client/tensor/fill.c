@@ -48,6 +48,13 @@ static double uniform_F64(const struct fill *f, int64_t index)
         for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = (T)(f->a + f->b * rng_normal(f->key, (uint64_t)(index + i * step)));                              \
         }                                                                                                              \
+    }                                                                                                                  \
+    static void mask_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                 \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = (T)(rng_uniform(f->key, (uint64_t)(index + i * step)) < f->a ? 0 : f->b);                         \
+        }                                                                                                              \
     }
 FLOAT_TYPES(RANDOM_ROWS, 0)
 
@@ -116,6 +123,7 @@ static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64
 #define VALUE_ENTRY(D, T, U, unused)   [MESH_##D] = value_row_##D,
 #define UNIFORM_ENTRY(D, T, U, unused) [MESH_##D] = uniform_row_##D,
 #define NORMAL_ENTRY(D, T, U, unused)  [MESH_##D] = normal_row_##D,
+#define MASK_ENTRY(D, T, U, unused)    [MESH_##D] = mask_row_##D,
 #define POINT_ENTRY(D, T, U, unused)   [MESH_##D] = point_row_##D,
 static const fill_row fill_rows[][N_DTYPES] = {
     [FILL_VALUE] = { [MESH_BOOL] = value_row_BOOL,
@@ -124,6 +132,7 @@ static const fill_row fill_rows[][N_DTYPES] = {
                      NUMBER_TYPES(VALUE_ENTRY, 0) },
     [FILL_UNIFORM] = { FLOAT_TYPES(UNIFORM_ENTRY, 0) },
     [FILL_NORMAL] = { FLOAT_TYPES(NORMAL_ENTRY, 0) },
+    [FILL_MASK] = { FLOAT_TYPES(MASK_ENTRY, 0) },
     [FILL_STEPS] = { NUMBER_TYPES(POINT_ENTRY, 0) },
     [FILL_LINEAR] = { NUMBER_TYPES(POINT_ENTRY, 0) },
     [FILL_POWER] = { NUMBER_TYPES(POINT_ENTRY, 0) },

@@ -206,10 +206,10 @@ void box_pack(void *dst, const void *src, mesh_shape src_shape, const struct box
 void box_unpack(void *dst, mesh_shape dst_shape, const void *src, const struct box *b, size_t item_bytes);
 
 /* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape global. */
-enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_STEPS, FILL_LINEAR, FILL_POWER };
+enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER };
 struct fill {
     enum fill_kind kind;
-    double a, b; /* value; low, high; mean, deviation; first, step; first, last; exponents of first, last */
+    double a, b; /* value; low, high; mean, deviation; chance of 0, else; first, step; first, last; exponents of first, last */
     struct rng_key key;
     int64_t n;   /* linear, power: elements of the whole */
     double base; /* power */

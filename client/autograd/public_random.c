@@ -1,0 +1,88 @@
+/* client/autograd/public_random.c - dropout, and random numbers in place: functions of the global index of an element.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/random.h>
+
+#include <math.h>
+
+#include "autograd/public_call.h"
+#include "base/dtype.h"
+#include "base/error.h"
+#include "core/scope.h"
+
+/* From global facts. */
+static int check_tensor(const char *what, const mesh_dtensor *x)
+{
+    char text[DTENSOR_TEXT_BYTES];
+    if (x->dtype != MESH_F32 && x->dtype != MESH_F64) {
+        return err_set(MESH_EUNSUPPORTED, "%s: random numbers are f32 or f64, not %s", what, dtype_name(x->dtype));
+    }
+    for (int i = 0; i < x->placements.n; i++) {
+        if (x->placements.at[i].kind == MESH_IS_PARTIAL) {
+            return err_set(MESH_EPLACEMENT,
+                           "%s: %s is pending on mesh dim %d, and a part has no draw of its own: redistribute it first",
+                           what, dtensor_text(x, text, sizeof text), i);
+        }
+    }
+    return 0;
+}
+
+mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_options *o)
+{
+    mesh_dtensor *in[OP_MAX_INPUTS] = { x };
+    if (!public_enter(__func__, in, 1)) {
+        return NULL;
+    }
+    int r = check_tensor("dropout", x);
+    if (r == 0 && !(p >= 0 && p <= 1)) {
+        r = err_set(MESH_EINVAL, "dropout: probability %g is not in [0, 1]", p);
+    }
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    struct fill mask = { .kind = FILL_MASK, .a = p, .b = p < 1 ? 1 / (1 - p) : 0 };
+    mask.key = dtensor_next_key(x->mesh->session, o != NULL ? o->seed : 0);
+    in[1] = dtensor_filled(x->shape, x->dtype, x->mesh, &x->placements, &mask);
+    return in[1] != NULL ? public_apply(OP_mul, in, NULL) : scope_fail((int)mesh_last_error()->status);
+}
+
+static int check_in_place(const char *what, const mesh_dtensor *x)
+{
+    int r = check_tensor(what, x);
+    if (r == 0 && tape_is_on() && (x->requires_grad || x->node != NULL)) {
+        return err_set(MESH_ESTATE,
+                       "%s: the tensor requires a gradient, which knows nothing of values written over it: "
+                       "call mesh_grad_enable(false) around it",
+                       what);
+    }
+    return r;
+}
+
+static mesh_dtensor *draw_into(const char *what, mesh_dtensor *x, struct fill *f, uint64_t seed)
+{
+    int r = check_in_place(what, x);
+    if (r == 0 && (!isfinite(f->a) || !isfinite(f->b) || f->b < (f->kind == FILL_UNIFORM ? f->a : 0))) {
+        r = err_set(MESH_EINVAL, "%s: %g and %g: finite numbers, a range upwards, a deviation of at least 0", what,
+                    f->a, f->b);
+    }
+    if (r == 0) {
+        f->key = dtensor_next_key(x->mesh->session, seed);
+    }
+    if (r == 0 && x->mesh->is_member) {
+        struct box b;
+        layout_box(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, &b);
+        r = tensor_fill(x->local, x->shape, &b, f);
+    }
+    return r < 0 ? scope_fail(r) : x;
+}
+
+mesh_dtensor *mesh_uniform_(mesh_dtensor *x, double low, double high, uint64_t seed)
+{
+    struct fill f = { .kind = FILL_UNIFORM, .a = low, .b = high };
+    return public_enter(__func__, &x, 1) ? draw_into("uniform_", x, &f, seed) : NULL;
+}
+
+mesh_dtensor *mesh_normal_(mesh_dtensor *x, double mean, double deviation, uint64_t seed)
+{
+    struct fill f = { .kind = FILL_NORMAL, .a = mean, .b = deviation };
+    return public_enter(__func__, &x, 1) ? draw_into("normal_", x, &f, seed) : NULL;
+}

@@ -1,0 +1,225 @@
+/* tests/world/test_random.c - random tensors are the same bits on one process and on any mesh.  Ids are those of the case list.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "harness/check_main.h"
+#include "harness/ranks.h"
+
+#define ON(...) MESH_PLACEMENTS(__VA_ARGS__)
+
+static int ends_with(mesh_scope *s, int status, const char *says)
+{
+    int r = mesh_scope_end(s);
+    if (r != status || strstr(mesh_last_error()->message, says) == NULL) {
+        return ranks_complain(__FILE__, __LINE__, "%d \"%s\" is not %d with \"%s\"", r, mesh_last_error()->message,
+                              status, says);
+    }
+    return 0;
+}
+
+/* Draws of a session, one after another: what each gives on one process is the truth for all. */
+enum { DRAW_RAND, DRAW_RANDN, DRAW_UNIFORM, DRAW_NORMAL, DRAW_DROPOUT, DRAW_F64, N_DRAWS };
+#define ELEMENTS 35
+static double truth[N_DRAWS][ELEMENTS];
+
+static const mesh_shape SHAPE = { .ndim = 2, .dim = { 5, 7 } };
+
+static mesh_dtensor *draw(int kind, mesh_device_mesh *m, mesh_placements p)
+{
+    mesh_dtensor *x = mesh_ones(SHAPE, m, p);
+    switch (kind) {
+    case DRAW_RAND:
+        return mesh_rand(SHAPE, m, p);
+    case DRAW_RANDN:
+        return mesh_randn(SHAPE, m, p);
+    case DRAW_UNIFORM:
+        return mesh_uniform_(x, -2, 3, 0) == x ? x : NULL;
+    case DRAW_NORMAL:
+        return mesh_normal_(x, 1, 0.5, 0) == x ? x : NULL;
+    case DRAW_DROPOUT:
+        return mesh_dropout(x, 0.4);
+    default:
+        return mesh_randn(SHAPE, m, p, .dtype = MESH_F64, .seed = 11);
+    }
+}
+
+static double element(mesh_tensor *t, int i)
+{
+    return mesh_tensor_dtype(t) == MESH_F64 ? ((double *)mesh_tensor_data(t))[i]
+                                            : (double)((float *)mesh_tensor_data(t))[i];
+}
+
+static int draw_all(mesh_device_mesh *m, mesh_placements p, bool is_truth)
+{
+    mesh_manual_seed(7);
+    for (int kind = 0; kind < N_DRAWS; kind++) {
+        mesh_tensor *full = mesh_full_tensor(draw(kind, m, p));
+        REQUIRE(full != NULL);
+        for (int i = 0; i < ELEMENTS; i++) {
+            if (is_truth) {
+                truth[kind][i] = element(full, i);
+            } else {
+                REQUIRE_NEAR(element(full, i), truth[kind][i], 0);
+            }
+        }
+    }
+    return 0;
+}
+
+static int draw_alone(void *arg)
+{
+    (void)arg;
+    return draw_all(mesh_init_device_mesh("cpu", MESH_SHAPE(1), NULL), ON(mesh_replicate()), true);
+}
+
+/* Every list of placements over {R, S(0), S(1)}. */
+static int draw_everywhere(void *arg)
+{
+    mesh_shape shape = *(const mesh_shape *)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", shape, NULL);
+    int n_lists = shape.ndim == 1 ? 3 : shape.ndim == 2 ? 9 : 27;
+    REQUIRE(m != NULL);
+    for (int k = 0; k < n_lists; k++) {
+        mesh_placements p = { .n = shape.ndim };
+        for (int i = 0, left = k; i < p.n; i++, left /= 3) {
+            p.at[i] = left % 3 == 0 ? mesh_replicate() : mesh_shard(left % 3 - 1);
+        }
+        REQUIRE_OK(draw_all(m, p, false));
+    }
+    return 0;
+}
+
+/* 155 rnd, 157 drop, 161 (no two ranks share a stream) */
+START_TEST(every_mesh_and_layout_draws_the_bits_of_one_process)
+{
+    static const mesh_shape meshes[] = {
+        { .ndim = 1, .dim = { 1 } },       { .ndim = 1, .dim = { 2 } },    { .ndim = 1, .dim = { 4 } },
+        { .ndim = 2, .dim = { 2, 2 } },    { .ndim = 2, .dim = { 3, 2 } }, { .ndim = 1, .dim = { 8 } },
+        { .ndim = 3, .dim = { 2, 1, 2 } },
+    };
+    ranks_run(1, draw_alone, NULL);
+    for (size_t k = 0; k < ARRAY_SIZE(meshes); k++) {
+        int n = 1;
+        for (int i = 0; i < meshes[k].ndim; i++) {
+            n *= (int)meshes[k].dim[i];
+        }
+        ranks_run(n, draw_everywhere, (void *)&meshes[k]);
+    }
+}
+END_TEST
+
+/* 156 rnd2: the stream moves on by calls, also where the part is empty */
+static int second_draw(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(4), NULL);
+    mesh_manual_seed(9);
+    mesh_dtensor *first = mesh_rand(MESH_SHAPE(2), m, ON(mesh_shard(0)));
+    mesh_tensor *a = mesh_full_tensor(mesh_rand(MESH_SHAPE(3), m, ON(mesh_replicate())));
+    mesh_manual_seed(9);
+    mesh_dtensor *again = mesh_rand(MESH_SHAPE(2), m, ON(mesh_replicate()));
+    mesh_tensor *b = mesh_full_tensor(mesh_rand(MESH_SHAPE(3), m, ON(mesh_shard(0))));
+    REQUIRE(first != NULL && again != NULL && a != NULL && b != NULL);
+    REQUIRE(memcmp(mesh_tensor_data(a), mesh_tensor_data(b), 12) == 0);
+    return 0;
+}
+
+START_TEST(the_second_draw_does_not_depend_on_the_layout_of_the_first)
+{
+    ranks_run(4, second_draw, NULL);
+}
+END_TEST
+
+/* 157 drop: the gradient has the same mask; a pending input is refused */
+static int dropout(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(4), NULL);
+    mesh_dtensor *x = mesh_ones(MESH_SHAPE(6, 6), m, ON(mesh_shard(0)), .requires_grad = true);
+    mesh_comm_reset();
+    mesh_dtensor *y = mesh_dropout(x, 0.5, .seed = 3);
+    REQUIRE(y != NULL && mesh_comm_count(MESH_COMM_ALL_GATHER) == 0 && mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
+    REQUIRE(mesh_backward(mesh_sum(y)) == 0);
+    mesh_tensor *value = mesh_full_tensor(y), *slope = mesh_full_tensor(mesh_grad(x));
+    int n_kept = 0;
+    for (int i = 0; i < 36; i++) {
+        REQUIRE(element(value, i) <= 0 || element(value, i) >= 2);
+        REQUIRE_NEAR(element(slope, i), element(value, i), 0);
+        n_kept += element(value, i) > 1;
+    }
+    REQUIRE(n_kept > 4 && n_kept < 32);
+    REQUIRE_NEAR(mesh_item(mesh_sum(mesh_dropout(x, 0))), 36, 0);
+    REQUIRE_NEAR(mesh_item(mesh_sum(mesh_dropout(x, 1))), 0, 0);
+    mesh_scope *s = mesh_scope_begin();
+    REQUIRE(mesh_dropout(mesh_ones(MESH_SHAPE(4), m, ON(mesh_partial(MESH_SUM))), 0.5) == NULL);
+    REQUIRE_OK(ends_with(s, MESH_EPLACEMENT, "dropout: [4] f32 [P(sum)]"));
+    s = mesh_scope_begin();
+    REQUIRE(mesh_dropout(x, 1.5) == NULL);
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "1.5 is not in [0, 1]"));
+    s = mesh_scope_begin();
+    REQUIRE(mesh_uniform_(x, 0, 1, 0) == NULL);
+    REQUIRE_OK(ends_with(s, MESH_ESTATE, "requires a gradient"));
+    s = mesh_scope_begin();
+    REQUIRE(mesh_normal_(mesh_detach(x), 0, -1, 0) == NULL);
+    return ends_with(s, MESH_EINVAL, "deviation");
+}
+
+START_TEST(dropout_scales_what_it_keeps_and_refuses_pending_sums)
+{
+    ranks_run(4, dropout, NULL);
+}
+END_TEST
+
+/* 158 seed */
+static int seeds_differ(void *arg)
+{
+    (void)arg;
+    mesh_scope *s = mesh_scope_begin();
+    mesh_manual_seed(mesh_rank() == 2 ? 5 : 4);
+    return ends_with(s, MESH_EMISMATCH, "seed");
+}
+
+START_TEST(different_seeds_are_an_error_everywhere)
+{
+    ranks_run(4, seeds_differ, NULL);
+}
+END_TEST
+
+/* 161 dist */
+static int moments(void *arg)
+{
+    (void)arg;
+    const int64_t n = 100000;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(4), NULL);
+    mesh_dtensor *u = mesh_rand(MESH_SHAPE(n), m, ON(mesh_shard(0)), .dtype = MESH_F64, .seed = 21);
+    mesh_dtensor *g = mesh_randn(MESH_SHAPE(n), m, ON(mesh_shard(0)), .dtype = MESH_F64, .seed = 22);
+    double root = sqrt((double)n);
+    REQUIRE(fabs(mesh_item(mesh_mean(u)) - 0.5) < 5 * sqrt(1.0 / 12) / root);
+    REQUIRE(fabs(mesh_item(mesh_mean(mesh_mul(u, u))) - 1.0 / 3) < 5 * sqrt(4.0 / 45) / root);
+    REQUIRE(fabs(mesh_item(mesh_mean(g))) < 5 / root);
+    REQUIRE(fabs(mesh_item(mesh_mean(mesh_mul(g, g))) - 1) < 5 * sqrt(2.0) / root);
+    return 0;
+}
+
+START_TEST(mean_and_variance_of_many_draws_are_within_five_sigma)
+{
+    ranks_run(4, moments, NULL);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("random");
+    TCase *t = tcase_create("random");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, every_mesh_and_layout_draws_the_bits_of_one_process);
+    tcase_add_test(t, the_second_draw_does_not_depend_on_the_layout_of_the_first);
+    tcase_add_test(t, dropout_scales_what_it_keeps_and_refuses_pending_sums);
+    tcase_add_test(t, different_seeds_are_an_error_everywhere);
+    tcase_add_test(t, mean_and_variance_of_many_draws_are_within_five_sigma);
+    suite_add_tcase(s, t);
+    return s;
+}
