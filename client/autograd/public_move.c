@@ -3,6 +3,7 @@
 #include <mesh/ops_move.h>
 
 #include "autograd/border.h"
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -33,26 +34,33 @@ MESH_API mesh_dtensor *mesh_permute(mesh_dtensor *x, mesh_shape dims)
     return public_op1(__func__, OP_permute, x, &(struct op_attr){ .shape = dims });
 }
 
+/* s with a new dim of extent 1 at *inout_dim, which becomes not negative. */
+static int unsqueeze_shape(const char *what, mesh_shape s, int *inout_dim, mesh_shape *ret_shape)
+{
+    mesh_shape out = { .ndim = s.ndim + 1 };
+    int dim = *inout_dim;
+    if (s.ndim == MESH_MAX_NDIM || dim < -s.ndim - 1 || dim > s.ndim) {
+        return err_set(
+            MESH_EINVAL,
+            "%s: no new dim at place %d of a tensor of %d dims: it may be in [%d, %d], and at most %d dims are "
+            "supported",
+            what, dim, s.ndim, -s.ndim - 1, s.ndim, MESH_MAX_NDIM);
+    }
+    int at = dim < 0 ? dim + s.ndim + 1 : dim;
+    for (int d = 0; d < out.ndim; d++) {
+        out.dim[d] = d == at ? 1 : s.dim[d < at ? d : d - 1];
+    }
+    *inout_dim = at;
+    *ret_shape = out;
+    return 0;
+}
+
 MESH_API mesh_dtensor *mesh_unsqueeze(mesh_dtensor *x, int dim)
 {
     struct op_attr attr = { 0 };
-    if (!public_enter(__func__, &x, 1)) {
-        return NULL;
-    }
-    mesh_shape s = x->shape;
-    if (s.ndim == MESH_MAX_NDIM || dim < -s.ndim - 1 || dim > s.ndim) {
-        return scope_fail(
-            err_set(MESH_EINVAL,
-                    "unsqueeze: no new dim at place %d of a tensor of %d dims: it may be in [%d, %d], and "
-                    "at most %d dims are supported",
-                    dim, s.ndim, -s.ndim - 1, s.ndim, MESH_MAX_NDIM));
-    }
-    int at = dim < 0 ? dim + s.ndim + 1 : dim;
-    attr.shape.ndim = s.ndim + 1;
-    for (int d = 0; d < attr.shape.ndim; d++) {
-        attr.shape.dim[d] = d == at ? 1 : s.dim[d < at ? d : d - 1];
-    }
-    return apply_or_fail(0, OP_reshape, x, &attr);
+    return public_enter(__func__, &x, 1)
+               ? apply_or_fail(unsqueeze_shape("unsqueeze", x->shape, &dim, &attr.shape), OP_reshape, x, &attr)
+               : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_squeeze(mesh_dtensor *x, int dim)
@@ -128,7 +136,8 @@ static int join(mesh_dtensor **x, int n, int dim, mesh_dtensor **ret_all)
     return 0;
 }
 
-static int check_list(const char *what, mesh_dtensor *const *tensors, int n)
+/* All there, of as many dims; the dtype that holds them all. */
+static int check_list(const char *what, mesh_dtensor *const *tensors, int n, mesh_dtype *ret_dtype)
 {
     if (tensors == NULL || n < 1) {
         return err_set(MESH_EINVAL, "%s: %d tensors: at least one is needed", what, n);
@@ -137,69 +146,73 @@ static int check_list(const char *what, mesh_dtensor *const *tensors, int n)
         if (tensors[i] == NULL) {
             return err_set(MESH_EINVAL, "%s: tensor %d of %d is NULL", what, i + 1, n);
         }
-        if (!shape_equal(tensors[i]->shape, tensors[0]->shape) && tensors[i]->shape.ndim != tensors[0]->shape.ndim) {
+        if (tensors[i]->shape.ndim != tensors[0]->shape.ndim) {
             return err_set(MESH_ESHAPE, "%s: tensor 1 has %d dims, tensor %d has %d", what, tensors[0]->shape.ndim,
                            i + 1, tensors[i]->shape.ndim);
+        }
+        *ret_dtype = i == 0 ? tensors[0]->dtype : dtype_promoted(*ret_dtype, tensors[i]->dtype);
+    }
+    return 0;
+}
+
+static int same_shapes(const char *what, mesh_dtensor *const *tensors, int n)
+{
+    for (int i = 1; i < n; i++) {
+        char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
+        if (!shape_equal(tensors[i]->shape, tensors[0]->shape)) {
+            return err_set(MESH_ESHAPE, "%s: tensor 1 is %s, tensor %d is %s: all must have one shape", what,
+                           shape_text(tensors[0]->shape, a, sizeof a), i + 1,
+                           shape_text(tensors[i]->shape, b, sizeof b));
         }
     }
     return 0;
 }
 
-/* A working copy of the list, which the scope's memory would be too coarse for. */
-static mesh_dtensor *join_list(mesh_dtensor *const *tensors, int n, int dim)
+struct joining {
+    mesh_dtype dtype;
+    int dim;
+    bool is_new;      /* the dim is not there yet */
+    mesh_shape shape; /* with it */
+};
+
+static mesh_dtensor *join_list(mesh_dtensor *const *tensors, int n, const struct joining *how)
 {
+    struct op_attr attr = { .shape = how->shape };
     mesh_dtensor *all = NULL, **x = mem_new_array(mesh_dtensor *, (size_t)n);
-    if (x == NULL) {
-        return scope_fail(err_no_memory((size_t)n * sizeof(mesh_dtensor *), "a list of tensors"));
+    int r = x != NULL ? 0 : err_no_memory((size_t)n * sizeof(mesh_dtensor *), "a list of tensors");
+    for (int i = 0; r == 0 && i < n; i++) {
+        x[i] = cast_to(tensors[i], how->dtype);
+        r = x[i] != NULL ? 0 : (int)mesh_last_error()->status;
+        if (r == 0 && how->is_new) {
+            r = ag_apply(OP_reshape, (mesh_dtensor *[OP_MAX_INPUTS]){ x[i] }, &attr, &x[i]);
+        }
     }
-    for (int i = 0; i < n; i++) {
-        x[i] = tensors[i];
-    }
-    int r = join(x, n, dim, &all);
+    r = r < 0 ? r : join(x, n, how->dim, &all);
     mem_free(x);
     return r < 0 ? scope_fail(r) : all;
 }
 
 MESH_API mesh_dtensor *mesh_cat(mesh_dtensor *const *tensors, int n, int dim)
 {
-    int d = 0;
+    struct joining how = { .is_new = false };
     if (!scope_enter(__func__)) {
         return NULL;
     }
-    int r = check_list("cat", tensors, n);
-    r = r < 0 ? r : shape_dim(tensors[0]->shape, dim, "cat", &d);
-    return r < 0 ? scope_fail(r) : join_list(tensors, n, d);
+    int r = check_list("cat", tensors, n, &how.dtype);
+    r = r < 0 ? r : shape_dim(tensors[0]->shape, dim, "cat", &how.dim);
+    return r < 0 ? scope_fail(r) : join_list(tensors, n, &how);
 }
 
 MESH_API mesh_dtensor *mesh_stack(mesh_dtensor *const *tensors, int n, int dim)
 {
+    struct joining how = { .is_new = true, .dim = dim };
     if (!scope_enter(__func__)) {
         return NULL;
     }
-    int r = check_list("stack", tensors, n);
-    for (int i = 1; r == 0 && i < n; i++) {
-        char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
-        if (!shape_equal(tensors[i]->shape, tensors[0]->shape)) {
-            r = err_set(MESH_ESHAPE, "stack: tensor 1 is %s, tensor %d is %s: all must have one shape",
-                        shape_text(tensors[0]->shape, a, sizeof a), i + 1, shape_text(tensors[i]->shape, b, sizeof b));
-        }
-    }
-    if (r < 0) {
-        return scope_fail(r);
-    }
-    mesh_dtensor *all = NULL, **x = mem_new_array(mesh_dtensor *, (size_t)n);
-    if (x == NULL) {
-        return scope_fail(err_no_memory((size_t)n * sizeof(mesh_dtensor *), "a list of tensors"));
-    }
-    for (int i = 0; i < n; i++) {
-        x[i] = mesh_unsqueeze(tensors[i], dim);
-    }
-    if (x[n - 1] != NULL && scope_enter(__func__)) {
-        r = join(x, n, dim < 0 ? dim + tensors[0]->shape.ndim + 1 : dim, &all);
-        all = r < 0 ? scope_fail(r) : all;
-    }
-    mem_free(x);
-    return all;
+    int r = check_list("stack", tensors, n, &how.dtype);
+    r = r < 0 ? r : same_shapes("stack", tensors, n);
+    r = r < 0 ? r : unsqueeze_shape("stack", tensors[0]->shape, &how.dim, &how.shape);
+    return r < 0 ? scope_fail(r) : join_list(tensors, n, &how);
 }
 
 /* A dim that several mesh dims split is made whole once for all pieces; of any other, each rank fetches its part of a piece. */

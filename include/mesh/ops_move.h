@@ -1,6 +1,6 @@
 /* mesh/ops_move.h - operators that put elements elsewhere: views, permutations, joining, cutting, padding, repeating.
  *
- * The dtype is kept, any dtype will do, and gradients move back the way the elements came.  What mesh/ops.h says of all
+ * Any dtype will do and is kept; gradients move back the way the elements came.  What mesh/ops.h says of all
  * operators holds here too.
  *
  * flip, roll, cat, split, narrow and pad along a dim that one mesh dim shards: the result is sharded there too, and only
@@ -54,12 +54,12 @@ MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims);
  * Errors      MESH_EINVAL when dim is out of range. */
 MESH_API mesh_dtensor *mesh_roll(mesh_dtensor *x, int64_t shift, int dim);
 
-/* n tensors one after another along a dim that they have.
+/* n tensors one after another along a dim that they have; of several dtypes, the one that holds them all.
  *
  * Shapes      equal but for dim.
  * Placements  all sharded alike: the result too.  All Partial of one kind: the result too; one that is
  *             Replicate beside Partial(sum) ones counts once.
- * Errors      MESH_EINVAL for n < 1, a NULL, different dtypes, a dim out of range; MESH_ESHAPE. */
+ * Errors      MESH_EINVAL for n < 1, a NULL, a dim out of range; MESH_ESHAPE. */
 MESH_API mesh_dtensor *mesh_cat(mesh_dtensor *const *tensors, int n, int dim);
 
 /* n tensors of one shape along a new dim: tensor i is mesh_select(result, dim, i).

@@ -221,6 +221,12 @@ static int joined(void *arg)
         many[i] = mesh_add_scalar(arange(m, SHAPE(1), ON(S(0))), i);
     }
     REQUIRE_OK(is_arange(mesh_cat(many, 70, 0), SHAPE(70)));
+    /* a dtype for all */
+    two[0] = arange(m, SHAPE(2), ON(S(0)));
+    two[1] = numbers(m, SHAPE(2), (int64_t[]){ 2, 3 }, ON(R));
+    mesh_dtensor *mixed = mesh_cat(two, 2, 0);
+    REQUIRE(mixed != NULL && mesh_dtype_of(mixed) == MESH_F32);
+    REQUIRE_OK(is_arange(mixed, SHAPE(4)));
     return 0;
 }
 
