@@ -252,7 +252,7 @@ static int run_kernel(const struct op_row *op, const struct decision *d, struct 
     }
     memcpy(call.offset, d->offset, sizeof call.offset);
     call.is_whole = d->is_whole;
-    return op->kernel(&call);
+    return kernel_run(op->kernel, &call);
 }
 
 static int last_status(void)

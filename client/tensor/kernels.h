@@ -38,6 +38,9 @@ struct kernel_call {
 };
 typedef int (*kernel_fn)(const struct kernel_call *c);
 
+/* Calls the kernel; tensors of 16-bit floats, which no kernel but k_cast knows, go through f32 copies. */
+int kernel_run(kernel_fn kernel, const struct kernel_call *c);
+
 /* Elementwise: f32 f64, and i8 u8 i32 i64 (which wrap) except where a result would not be whole (div, gelu, tanh:
  * MESH_EUNSUPPORTED).  Binary ones broadcast in[0] and in[1] to out, which must not be one of them. */
 int k_add(const struct kernel_call *c); /* a + b */

@@ -1,13 +1,13 @@
 /* mesh/ops_pointwise.h - operators that compute each element from the elements at its place: functions, comparisons,
  * choices, casts, triangles.
  *
- * What is said in ops.h about operators holds here.  Floating functions take f32 and f64; where integers have the same
- * function (abs, sign, square, pow, clamp, ceil, floor, round, maximum, minimum, comparisons, where, masked_fill, tril, triu) i8 u8 i32 i64
- * too, which wrap; truth values are bool.
+ * What is said in ops.h about operators holds here.  Functions take f32 and f64, also f16 and bf16, which are computed
+ * in f32 and rounded once, as by all operators; where integers have the same function (abs, sign, square, pow, clamp,
+ * ceil, floor, round, maximum, minimum, comparisons, where, masked_fill, tril, triu) i8 u8 i32 i64 too, which wrap.
  *
- * Inputs of two dtypes are first brought to one, here and in mesh_add(), mesh_sub(), mesh_mul(), mesh_div(): bool < integers
- * < floats, of one kind the wider (i32 + i64: i64; i64 + f32: f32; u8 + i8: i32; f16 + bf16: f32).  A C number never changes the dtype:
- * one that the tensor cannot hold is MESH_EINVAL.
+ * Inputs of two dtypes are first brought to one, here and in mesh_add(), mesh_sub(), mesh_mul(), mesh_div(): bool <
+ * integers < floats, of one kind the wider (i32 + i64: i64; i64 + f32: f32; u8 + i8: i32; f16 + bf16: f32).  A C number
+ * never changes the dtype: one that the tensor cannot hold is MESH_EINVAL.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_OPS_POINTWISE_H
 #define MESH_OPS_POINTWISE_H
@@ -145,8 +145,8 @@ MESH_API mesh_dtensor *mesh_pow(mesh_dtensor *a, mesh_dtensor *b);
 /* y = the greater of a and b; NaN if either is.  Where they are equal each gets half of the gradient.
  *
  * Shapes      a and b broadcast as in NumPy.
- * Placements  sharded alike: y too.  Both Partial(max): y too.  One Partial(max) or Partial(min), the other Replicate: y Partial
- *             alike.
+ * Placements  sharded alike: y too.  Both Partial(max): y too.  One Partial(max) or Partial(min), the other Replicate:
+ *             y Partial alike.
  * Errors      MESH_ESHAPE when the shapes do not broadcast. */
 MESH_API mesh_dtensor *mesh_maximum(mesh_dtensor *a, mesh_dtensor *b);
 
@@ -167,16 +167,18 @@ MESH_API mesh_dtensor *mesh_lerp(mesh_dtensor *a, mesh_dtensor *b, double weight
 /* y = a where the condition is true, else b.
  *
  * Shapes      the three broadcast as in NumPy.
- * Placements  sharded alike: y too.  The condition Replicate, a and b Partial alike: y too; one of them Partial(avg), (max) or
- *             (min), the other Replicate: y Partial alike.
+ * Placements  sharded alike: y too.  The condition Replicate, a and b Partial alike: y too; one of them Partial(avg),
+ *             (max) or (min), the other Replicate: y Partial alike.
  * Errors      MESH_EINVAL when the condition is not bool; MESH_ESHAPE when the shapes do not broadcast. */
 MESH_API mesh_dtensor *mesh_where(mesh_dtensor *condition, mesh_dtensor *a, mesh_dtensor *b);
 
 /* y = value where the mask is true, else x.
  *
  * Shapes      x and mask broadcast as in NumPy.
- * Placements  sharded alike: y too.  The mask Replicate, x Partial(avg), (max) or (min): y too; Partial(sum) when value is 0.
- * Errors      MESH_EINVAL when the mask is not bool or x cannot hold value; MESH_ESHAPE when the shapes do not broadcast. */
+ * Placements  sharded alike: y too.  The mask Replicate, x Partial(avg), (max) or (min): y too; Partial(sum) when value
+ *             is 0.
+ * Errors      MESH_EINVAL when the mask is not bool or x cannot hold value; MESH_ESHAPE when the shapes do not
+ *             broadcast. */
 MESH_API mesh_dtensor *mesh_masked_fill(mesh_dtensor *x, mesh_dtensor *mask, double value);
 
 /* y = whether a = b, elementwise, as bool; false if either is NaN.  No gradient.
@@ -253,14 +255,16 @@ MESH_API mesh_dtensor *mesh_isnan(mesh_dtensor *x);
  * Errors      false: MESH_EINVAL for inputs on two meshes; those of collectives. */
 MESH_API bool mesh_equal(mesh_dtensor *a, mesh_dtensor *b);
 
-/* The lower triangle of the last two dims, zeros elsewhere: what is at most `diagonal` columns right of the main diagonal.
+/* The lower triangle of the last two dims, zeros elsewhere: what is at most `diagonal` columns right of the main
+ * diagonal.
  *
  * Placements  y like x, whatever it is: each rank keeps its share of the triangle.
  * Cost        no traffic.
  * Errors      MESH_ESHAPE for fewer than 2 dims. */
 MESH_API mesh_dtensor *mesh_tril(mesh_dtensor *x, int64_t diagonal);
 
-/* The upper triangle of the last two dims, zeros elsewhere: what is at least `diagonal` columns right of the main diagonal.
+/* The upper triangle of the last two dims, zeros elsewhere: what is at least `diagonal` columns right of the main
+ * diagonal.
  *
  * Placements  as mesh_tril().
  * Cost        no traffic.
@@ -269,11 +273,11 @@ MESH_API mesh_dtensor *mesh_triu(mesh_dtensor *x, int64_t diagonal);
 
 /* x in another dtype.
  *
- * A floating number to an integer: towards 0, beyond its range the nearest, NaN to 0.  An integer to a narrower one keeps its low
- * end.  To bool: whether it is not 0.
+ * A floating number to an integer: towards 0, beyond its range the nearest, NaN to 0.  An integer to a narrower one
+ * keeps its low end.  To bool: whether it is not 0.
  *
- * Placements  sharded: y too.  From one floating dtype to another Partial(max) and (min) stay, to a wider one (sum) and (avg) too; any
- *             other Partial is reduced first, in x's dtype.
+ * Placements  sharded: y too.  Partial(max) and (min) stay where the dtype becomes floating or a wider integer, (sum) and
+ *             (avg) where one floating dtype becomes a wider one; any other Partial is reduced first, in x's dtype.
  * Errors      MESH_EINVAL when it is not a dtype. */
 MESH_API mesh_dtensor *mesh_cast(mesh_dtensor *x, mesh_dtype dtype);
 

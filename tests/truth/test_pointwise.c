@@ -261,6 +261,30 @@ CASE(a_gradient_has_its_tensors_dtype)
     return 0;
 }
 
+/* 2049 needs 12 bits, f16 has 11: rounding each partial sum would lose the ones. */
+CASE(floats_of_16_bits_are_computed_in_32)
+{
+    for (int k = 0; k < 2; k++) {
+        mesh_dtype t = k ? MESH_BF16 : MESH_F16;
+        mesh_dtensor *x = mesh_cast(laid(m, mesh_shard(0), SHAPE(2, 2), MESH_F32, VALUES(1, 2, -3, 0.5)), t);
+        mesh_dtensor *w = mesh_cast(laid(m, mesh_replicate(), SHAPE(2, 2), MESH_F32, VALUES(2, 0, 1, 4)), t);
+        x = mesh_requires_grad(mesh_detach(x), true);
+        mesh_dtensor *y = mesh_relu(mesh_add_scalar(mesh_matmul(x, w), 1));
+        REQUIRE(y != NULL && mesh_dtype_of(y) == t);
+        EXPECT(y, 5, 9, 0, 3);
+        REQUIRE(mesh_backward(mesh_sum(y)) == 0);
+        REQUIRE(mesh_dtype_of(mesh_grad(x)) == t);
+        EXPECT(mesh_grad(x), 2, 5, 0, 4);
+        mesh_dtensor *both = mesh_mul(x, mesh_cast(w, k ? MESH_F16 : MESH_BF16));
+        REQUIRE(both != NULL && mesh_dtype_of(both) == MESH_F32);
+        EXPECT(both, 2, 0, -3, 2);
+        EXPECT(mesh_softmax(mesh_sub(x, x), 1), 0.5, 0.5, 0.5, 0.5);
+    }
+    mesh_dtensor *big = laid(m, mesh_replicate(), SHAPE(5), MESH_F32, VALUES(2048, 1, 1, 1, 1));
+    EXPECT(mesh_sum(mesh_cast(big, MESH_F16)), 2052);
+    return 0;
+}
+
 /* --- gradients where there is more than one answer ----------------------------------------------------------------- */
 
 CASE(ties_share_the_gradient_by_half)
@@ -387,6 +411,7 @@ Suite *test_suite(void)
     tcase_add_test(t, triangles_send_nothing_whatever_the_layout);
     tcase_add_test(t, two_dtypes_become_the_wider_one);
     tcase_add_test(t, a_gradient_has_its_tensors_dtype);
+    tcase_add_test(t, floats_of_16_bits_are_computed_in_32);
     tcase_add_test(t, ties_share_the_gradient_by_half);
     tcase_add_test(t, kinks_and_bounds_as_pytorch_has_them);
     tcase_add_test(t, zero_to_a_power_has_a_finite_gradient);
