@@ -17,7 +17,19 @@
 
 static bool reduces(mesh_comm_kind kind)
 {
-    return kind == MESH_COMM_ALL_REDUCE || kind == MESH_COMM_REDUCE_SCATTER;
+    return kind == MESH_COMM_ALL_REDUCE || kind == MESH_COMM_REDUCE_SCATTER || kind == MESH_COMM_REDUCE;
+}
+
+static bool has_root(mesh_comm_kind kind)
+{
+    return kind == MESH_COMM_BROADCAST || kind == MESH_COMM_GATHER || kind == MESH_COMM_SCATTER ||
+           kind == MESH_COMM_REDUCE;
+}
+
+/* Are the parts those of the result? */
+static bool gathers(mesh_comm_kind kind)
+{
+    return kind == MESH_COMM_ALL_GATHER || kind == MESH_COMM_GATHER;
 }
 
 /* Sum of the counts, refusing what would not fit an address space. */
@@ -96,8 +108,9 @@ static int check_overlap(const struct call *c, uint64_t in_bytes, uint64_t out_b
     if (in_bytes == 0 || out_bytes == 0 || in + in_bytes <= out || out + out_bytes <= in) {
         return 0;
     }
-    bool is_in_place = (c->kind == MESH_COMM_ALL_GATHER && in == out + place) ||
-                       (c->kind == MESH_COMM_REDUCE_SCATTER && out == in + place);
+    bool is_in_place = c->kind == MESH_COMM_REDUCE ? in == out
+                       : gathers(c->kind)          ? in == out + place
+                                                   : c->kind != MESH_COMM_ALL_TO_ALL && out == in + place;
     return is_in_place ? 0
                        : err_set(MESH_EINVAL,
                                  "%s: in and out overlap, which is allowed only where this rank's part is in its place "
@@ -112,19 +125,30 @@ struct extent {
 
 static int measure(struct call *c, int size, int rank, size_t element_bytes, struct extent *ret)
 {
-    const size_t *shared = c->kind == MESH_COMM_ALL_GATHER ? c->out_counts : c->in_counts;
+    const size_t *shared = gathers(c->kind) ? c->out_counts : c->in_counts;
     struct extent e = { .in = 0 };
     int r = sum_counts(shared, c->count, size, element_bytes, &c->total);
     if (r < 0) {
         return r;
     }
     uint64_t mine = shared != NULL ? shared[rank] : c->count;
+    bool is_root = rank == c->root;
     switch (c->kind) {
     case MESH_COMM_ALL_GATHER:
         e = (struct extent){ .in = mine, .out = c->total, .place = part_before(shared, c->count, rank) };
         break;
     case MESH_COMM_REDUCE_SCATTER:
         e = (struct extent){ .in = c->total, .out = mine, .place = part_before(shared, c->count, rank) };
+        break;
+    case MESH_COMM_GATHER:
+        e = (struct extent){ .in = mine, .out = is_root ? c->total : 0, .place = part_before(shared, c->count, rank) };
+        break;
+    case MESH_COMM_SCATTER:
+        e = (struct extent){ .in = is_root ? c->total : 0, .out = mine, .place = part_before(shared, c->count, rank) };
+        break;
+    case MESH_COMM_REDUCE:
+        c->total = c->count;
+        e = (struct extent){ .in = c->count, .out = is_root ? c->count : 0 };
         break;
     case MESH_COMM_ALL_TO_ALL:
         e.in = c->total;
@@ -147,8 +171,9 @@ static int check_words(const struct collective_call *given, int size)
     if (!dtype_is_valid((int)given->dtype)) {
         return err_set(MESH_EINVAL, "%s: %d is not a dtype", comm_kind_name(given->kind), (int)given->dtype);
     }
-    if (given->kind == MESH_COMM_BROADCAST && (given->root < 0 || given->root >= size)) {
-        return err_set(MESH_EINVAL, "broadcast: root %d is not in the group, which has %d ranks", given->root, size);
+    if (has_root(given->kind) && (given->root < 0 || given->root >= size)) {
+        return err_set(MESH_EINVAL, "%s: root %d is not in the group, which has %d ranks", comm_kind_name(given->kind),
+                       given->root, size);
     }
     if (given->kind == MESH_COMM_ALL_TO_ALL && (given->in_counts == NULL) != (given->out_counts == NULL)) {
         return err_set(MESH_EINVAL, "all_to_all: give the counts of both directions, or of neither");
@@ -170,16 +195,16 @@ int call_prepare(struct call *ret_call, const struct collective_call *given, int
         .kind = given->kind,
         .dtype = given->kind == MESH_COMM_BARRIER ? MESH_U8 : given->dtype,
         .op = reduces(given->kind) ? given->op : (mesh_reduce_op)0,
-        .root = given->kind == MESH_COMM_BROADCAST ? given->root : -1,
+        .root = has_root(given->kind) ? given->root : -1,
         .count = given->kind == MESH_COMM_BARRIER ? 0 : given->count,
         .in_counts = given->in_counts,
         .out_counts = given->out_counts,
         .in = given->in,
         .out = given->out,
     };
-    if (c.kind == MESH_COMM_REDUCE_SCATTER) {
+    if (c.kind == MESH_COMM_REDUCE_SCATTER || c.kind == MESH_COMM_SCATTER) {
         unify_splits(&c, &c.in_counts, size);
-    } else if (c.kind == MESH_COMM_ALL_GATHER) {
+    } else if (gathers(c.kind)) {
         unify_splits(&c, &c.out_counts, size);
     }
     struct extent e;

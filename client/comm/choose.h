@@ -6,6 +6,6 @@
 #include "comm/plan.h"
 
 /* bytes: of the whole vector (all parts together). */
-enum plan_algorithm plan_choose(mesh_comm_kind kind, int size, uint64_t bytes);
+enum plan_algorithm plan_choose(mesh_comm_kind kind, mesh_dtype t, int size, uint64_t bytes);
 
 #endif

@@ -35,6 +35,15 @@ COLLECTIVE(all_to_all, (void *out, const void *in, size_t count_per_peer, mesh_d
 COLLECTIVE(broadcast, (void *buf, size_t count, mesh_dtype t, int root, mesh_group *g),
            .kind = MESH_COMM_BROADCAST, .dtype = t, .root = root, .count = count, .out = buf)
 
+COLLECTIVE(reduce, (void *out, const void *in, size_t count, mesh_dtype t, mesh_reduce_op op, int root, mesh_group *g),
+           .kind = MESH_COMM_REDUCE, .dtype = t, .op = op, .root = root, .count = count, .in = in, .out = out)
+
+COLLECTIVE(gather, (void *out, const void *in, size_t in_count, mesh_dtype t, int root, mesh_group *g),
+           .kind = MESH_COMM_GATHER, .dtype = t, .root = root, .count = in_count, .in = in, .out = out)
+
+COLLECTIVE(scatter, (void *out, const void *in, size_t out_count, mesh_dtype t, int root, mesh_group *g),
+           .kind = MESH_COMM_SCATTER, .dtype = t, .root = root, .count = out_count, .in = in, .out = out)
+
 COLLECTIVE(barrier, (mesh_group *g),
            .kind = MESH_COMM_BARRIER)
 /* clang-format on */
@@ -72,4 +81,12 @@ COLLECTIVE_V(reduce_scatter_v, (void *out, const void *in, const size_t *counts,
 COLLECTIVE_V(all_to_all_v, (void *out, const size_t *out_counts, const void *in, const size_t *in_counts, mesh_dtype t, mesh_group *g),
              out_counts != NULL && in_counts != NULL,
              .kind = MESH_COMM_ALL_TO_ALL, .dtype = t, .in_counts = in_counts, .out_counts = out_counts, .in = in, .out = out)
+
+COLLECTIVE_V(gather_v, (void *out, const size_t *counts, const void *in, mesh_dtype t, int root, mesh_group *g),
+             counts != NULL,
+             .kind = MESH_COMM_GATHER, .dtype = t, .root = root, .out_counts = counts, .in = in, .out = out)
+
+COLLECTIVE_V(scatter_v, (void *out, const void *in, const size_t *counts, mesh_dtype t, int root, mesh_group *g),
+             counts != NULL,
+             .kind = MESH_COMM_SCATTER, .dtype = t, .root = root, .in_counts = counts, .in = in, .out = out)
 /* clang-format on */

@@ -80,6 +80,9 @@ static void run_local(const struct exec *x, const struct plan_local *l)
     case PLAN_COMBINE:
         reduce_into(to, from, l->to.count, x->call.dtype, x->call.op);
         break;
+    case PLAN_FOLD:
+        reduce_fold(to, from, l->to.count, x->size, x->call.dtype, x->call.op);
+        break;
     case PLAN_FINISH:
         finish(x, l->to);
         break;

@@ -37,6 +37,7 @@ struct plan_transfer {
 enum plan_local_kind {
     PLAN_COPY,    /* to = from */
     PLAN_COMBINE, /* to = to op from */
+    PLAN_FOLD,    /* to = the vectors of all ranks, which stand in `from` one behind the other, reduced and finished */
     PLAN_FINISH,  /* to is fully reduced: divide when the op is avg */
 };
 

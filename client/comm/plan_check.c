@@ -68,7 +68,12 @@ static size_t in_length(const struct plan_request *q, int rank)
     case MESH_COMM_REDUCE_SCATTER:
         return sum_counts(q->in_counts, q->count, q->size);
     case MESH_COMM_ALL_GATHER:
+    case MESH_COMM_GATHER:
         return part_count(q->out_counts, q->count, rank);
+    case MESH_COMM_SCATTER:
+        return rank == q->root ? sum_counts(q->in_counts, q->count, q->size) : 0;
+    case MESH_COMM_REDUCE:
+        return q->count;
     case MESH_COMM_ALL_TO_ALL:
         return sum_counts(q->in_counts != NULL ? q->in_counts + rank * q->size : NULL, q->count, q->size);
     default:
@@ -81,7 +86,12 @@ static size_t out_length(const struct plan_request *q, int rank)
     size_t n = 0;
     switch (q->kind) {
     case MESH_COMM_REDUCE_SCATTER:
+    case MESH_COMM_SCATTER:
         return part_count(q->in_counts, q->count, rank);
+    case MESH_COMM_REDUCE:
+        return rank == q->root ? q->count : 0;
+    case MESH_COMM_GATHER:
+        return rank == q->root ? sum_counts(q->out_counts, q->count, q->size) : 0;
     case MESH_COMM_ALL_GATHER:
         return sum_counts(q->out_counts, q->count, q->size);
     case MESH_COMM_ALL_TO_ALL:
@@ -122,10 +132,14 @@ static uint64_t expected(const struct plan_request *q, int rank, size_t i)
     int owner;
     switch (q->kind) {
     case MESH_COMM_ALL_REDUCE:
+    case MESH_COMM_REDUCE:
         return sum_of_inputs(q->size, i);
+    case MESH_COMM_SCATTER:
+        return input(q->root, sum_counts(q->in_counts, q->count, rank) + i);
     case MESH_COMM_REDUCE_SCATTER:
         return sum_of_inputs(q->size, sum_counts(q->in_counts, q->count, rank) + i);
     case MESH_COMM_ALL_GATHER:
+    case MESH_COMM_GATHER:
         owner = owner_of(q, rank, &i);
         return input(owner, i);
     case MESH_COMM_ALL_TO_ALL:
@@ -243,6 +257,12 @@ static int check_round(const struct simulation *s, int rank)
     return 0;
 }
 
+/* How many vectors a local step reads for the one it writes. */
+static size_t n_vectors(const struct simulation *s, const struct plan_local *l)
+{
+    return l->kind == PLAN_FOLD ? (size_t)s->q->size : 1;
+}
+
 static int run_locals(struct simulation *s, int rank)
 {
     struct rank_state *x = &s->ranks[rank];
@@ -250,12 +270,13 @@ static int run_locals(struct simulation *s, int rank)
     for (size_t i = 0; i < round->n_locals; i++) {
         const struct plan_local *l = &x->plan->locals.at[round->first_local + i];
         if (!is_inside(x, l->to) || !is_inside(x, l->from) || l->to.buffer == PLAN_IN || overlaps(l->to, l->from) ||
-            (l->kind != PLAN_FINISH && l->to.count != l->from.count)) {
+            (l->kind != PLAN_FINISH && l->to.count * n_vectors(s, l) != l->from.count)) {
             return wrong(s, "a local step with wrong slices", rank, x->round);
         }
-        for (size_t k = 0; l->kind != PLAN_FINISH && k < l->to.count; k++) {
-            uint64_t *to = &x->buffer[l->to.buffer][l->to.offset + k];
-            *to = x->buffer[l->from.buffer][l->from.offset + k] + (l->kind == PLAN_COMBINE ? *to : 0);
+        for (size_t k = 0; l->kind != PLAN_FINISH && k < l->from.count; k++) {
+            uint64_t *to = &x->buffer[l->to.buffer][l->to.offset + k % l->to.count];
+            bool is_added = l->kind == PLAN_COMBINE || k >= l->to.count;
+            *to = x->buffer[l->from.buffer][l->from.offset + k] + (is_added ? *to : 0);
         }
     }
     return 0;

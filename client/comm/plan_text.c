@@ -41,6 +41,11 @@ static void write_local(struct buf *text, const struct plan_local *l)
         write_slice(text, &l->from);
         buf_printf(text, " into ");
         break;
+    case PLAN_FOLD:
+        buf_printf(text, "fold ");
+        write_slice(text, &l->from);
+        buf_printf(text, " into ");
+        break;
     case PLAN_FINISH:
         buf_printf(text, "finish ");
         break;
@@ -172,7 +177,7 @@ int mesh_plan_text(mesh_comm_kind kind, int n_ranks, size_t count, mesh_dtype t,
     }
     struct buf text = BUF_INIT;
     struct plan_request q = { .kind = kind, .size = n_ranks, .count = kind == MESH_COMM_BARRIER ? 0 : count };
-    q.algorithm = plan_choose(kind, n_ranks, q.count * dtype_size(t) * (counts_parts(kind) ? (size_t)n_ranks : 1));
+    q.algorithm = plan_choose(kind, t, n_ranks, q.count * dtype_size(t) * (counts_parts(kind) ? (size_t)n_ranks : 1));
     r = write_all(&text, &q, t, rank);
     if (r == 0 && cap > 0) {
         size_t n = text.len < cap ? text.len : cap - 1;

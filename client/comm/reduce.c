@@ -73,6 +73,7 @@ FLOAT_LOOPS(f64, double)
 INTEGER_LOOPS(i32, int32_t, uint32_t)
 INTEGER_LOOPS(i64, int64_t, uint64_t)
 INTEGER_LOOPS(u8, uint8_t, uint32_t)
+INTEGER_LOOPS(i8, int8_t, uint32_t)
 LOOP(either_bool, bool, a || b)
 LOOP(both_bool, bool, a &&b)
 LOOP(unlike_bool, bool, a != b)
@@ -99,9 +100,15 @@ typedef void (*reduce_fn)(void *restrict to, const void *restrict from, size_t n
     }
 
 static const reduce_fn loops[MESH_BOOL + 1][MESH_BXOR + 1] = {
-    [MESH_F32] = FLOATS(f32),   [MESH_F64] = FLOATS(f64), [MESH_I32] = INTEGERS(i32),
-    [MESH_I64] = INTEGERS(i64), [MESH_U8] = INTEGERS(u8), [MESH_BOOL] = BOOLEANS,
+    [MESH_F32] = FLOATS(f32), [MESH_F64] = FLOATS(f64), [MESH_I32] = INTEGERS(i32), [MESH_I64] = INTEGERS(i64),
+    [MESH_U8] = INTEGERS(u8), [MESH_I8] = INTEGERS(i8), [MESH_BOOL] = BOOLEANS,
 };
+
+/* 16-bit floats have no loops: two of them are never combined into a third (fold.c). */
+static bool can_reduce(mesh_dtype t, mesh_reduce_op op)
+{
+    return reduce_is_folded(t) ? op < MESH_BAND : loops[t][op] != NULL;
+}
 
 int reduce_check(mesh_dtype t, mesh_reduce_op op)
 {
@@ -111,16 +118,14 @@ int reduce_check(mesh_dtype t, mesh_reduce_op op)
     if (!reduce_op_is_valid((int)op)) {
         return err_set(MESH_EINVAL, "%d is not a reduction op", (int)op);
     }
-    if (loops[t][op] != NULL) {
+    if (can_reduce(t, op)) {
         return 0;
-    }
-    if (loops[t][MESH_SUM] == NULL) {
-        return err_set(MESH_EUNSUPPORTED, "%s cannot be reduced: only f32 f64 i32 i64 u8 bool can", dtype_name(t));
     }
     if (op == MESH_AVG) {
         return err_set(MESH_EUNSUPPORTED, "avg of %s has no exact result: take sum, or a float dtype", dtype_name(t));
     }
-    return err_set(MESH_EUNSUPPORTED, "%s of %s: bitwise ops are for integers", reduce_op_name(op), dtype_name(t));
+    return err_set(MESH_EUNSUPPORTED, "%s of %s: bitwise ops are for integers and bool", reduce_op_name(op),
+                   dtype_name(t));
 }
 
 void reduce_into(void *a, const void *b, size_t count, mesh_dtype t, mesh_reduce_op op)
@@ -214,6 +219,12 @@ void reduce_fill_identity(void *x, size_t count, mesh_dtype t, mesh_reduce_op op
         FILL(int32_t, integer_identity(op, INT32_MIN, INT32_MAX));
     case MESH_I64:
         FILL(int64_t, integer_identity(op, INT64_MIN, INT64_MAX));
+    case MESH_F16:
+        FILL(uint16_t, float_to_f16((float)float_identity(op)));
+    case MESH_BF16:
+        FILL(uint16_t, float_to_bf16((float)float_identity(op)));
+    case MESH_I8:
+        FILL(int8_t, integer_identity(op, INT8_MIN, INT8_MAX));
     case MESH_U8:
         FILL(uint8_t, integer_identity(op, 0, UINT8_MAX));
     case MESH_BOOL:

@@ -89,7 +89,7 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
         return r;
     }
     uint64_t bytes = w->call.total * dtype_size(w->call.dtype);
-    w->call.algorithm = plan_choose(w->call.kind, g->size, bytes);
+    w->call.algorithm = plan_choose(w->call.kind, w->call.dtype, g->size, bytes);
     w->group = g;
     w->next = NULL;
     w->error.status = MESH_OK;

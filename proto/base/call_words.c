@@ -39,7 +39,7 @@ const char *call_words_text(const struct call_words *c, char *buf, size_t cap)
         snprintf(op, sizeof op, " %s", reduce_op_name((mesh_reduce_op)c->op));
     }
     if (c->root >= 0) {
-        snprintf(root, sizeof root, " %s root %d", c->kind == MESH_COMM_BROADCAST ? "from" : "at", (int)c->root);
+        snprintf(root, sizeof root, " %s root %d", c->kind == MESH_COMM_BROADCAST || c->kind == MESH_COMM_SCATTER ? "from" : "at", (int)c->root);
     }
     if (c->splits != 0) {
         snprintf(splits, sizeof splits, " split as #%08" PRIx32, c->splits);

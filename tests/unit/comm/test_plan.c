@@ -24,7 +24,8 @@ static void prove_counts(mesh_comm_kind kind, enum plan_algorithm a, int size, i
 
 static bool has_split_sizes(mesh_comm_kind kind)
 {
-    return kind == MESH_COMM_REDUCE_SCATTER || kind == MESH_COMM_ALL_GATHER;
+    return kind == MESH_COMM_REDUCE_SCATTER || kind == MESH_COMM_ALL_GATHER || kind == MESH_COMM_GATHER ||
+           kind == MESH_COMM_SCATTER;
 }
 
 static void prove_splits(mesh_comm_kind kind, enum plan_algorithm a, int size)
@@ -34,18 +35,25 @@ static void prove_splits(mesh_comm_kind kind, enum plan_algorithm a, int size)
         for (int i = 0; i < size; i++) {
             counts[i] = seed == 0 ? (size_t)(i == size / 2 ? 11 : 0) : (size_t)((i * 5 + seed * 3) % 4);
         }
-        struct plan_request q = { .kind = kind, .algorithm = a, .size = size, .root = -1 };
-        q.in_counts = kind == MESH_COMM_REDUCE_SCATTER ? counts : NULL;
-        q.out_counts = kind == MESH_COMM_ALL_GATHER ? counts : NULL;
+        struct plan_request q = { .kind = kind, .algorithm = a, .size = size, .root = size / 3 };
+        bool is_gather = kind == MESH_COMM_ALL_GATHER || kind == MESH_COMM_GATHER;
+        q.in_counts = is_gather ? NULL : counts;
+        q.out_counts = is_gather ? counts : NULL;
         prove(q);
     }
+}
+
+static bool has_root(mesh_comm_kind kind)
+{
+    return kind == MESH_COMM_BROADCAST || kind == MESH_COMM_REDUCE || kind == MESH_COMM_GATHER ||
+           kind == MESH_COMM_SCATTER;
 }
 
 START_TEST(every_plan_of_1_to_17_ranks_is_right_for_odd_counts)
 {
     enum plan_algorithm a = (enum plan_algorithm)_i;
     for (int size = 1; size <= MAX_SIZE; size++) {
-        if (plan_kind(a) == MESH_COMM_BROADCAST) {
+        if (has_root(plan_kind(a))) {
             prove_counts(plan_kind(a), a, size, 0);
             prove_counts(plan_kind(a), a, size, size - 1);
             prove_counts(plan_kind(a), a, size, size / 2);
@@ -78,11 +86,13 @@ END_TEST
 START_TEST(every_call_has_a_plan_of_its_own_kind)
 {
     static const mesh_comm_kind kinds[] = { MESH_COMM_ALL_REDUCE, MESH_COMM_REDUCE_SCATTER, MESH_COMM_ALL_GATHER,
-                                            MESH_COMM_ALL_TO_ALL, MESH_COMM_BROADCAST,      MESH_COMM_BARRIER };
+                                            MESH_COMM_ALL_TO_ALL, MESH_COMM_BROADCAST,      MESH_COMM_BARRIER,
+                                            MESH_COMM_REDUCE,     MESH_COMM_GATHER,         MESH_COMM_SCATTER };
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
         for (int size = 1; size < 40; size++) {
             for (uint64_t bytes = 0; bytes < (UINT64_C(1) << 40); bytes = bytes * 2 + 1) {
-                ck_assert_int_eq(plan_kind(plan_choose(kinds[k], size, bytes)), kinds[k]);
+                ck_assert_int_eq(plan_kind(plan_choose(kinds[k], MESH_F32, size, bytes)), kinds[k]);
+                ck_assert_int_eq(plan_kind(plan_choose(kinds[k], MESH_BF16, size, bytes)), kinds[k]);
             }
         }
     }

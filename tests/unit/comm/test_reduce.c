@@ -1,6 +1,7 @@
 /* tests/unit/comm/test_reduce.c - which pairs of dtype and op can be reduced, and what comes out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/dtype.h"
@@ -14,9 +15,8 @@ START_TEST(each_pair_of_dtype_and_op_works_or_is_refused)
 {
     for (int t = MESH_F32; t <= MESH_BOOL; t++) {
         for (int op = MESH_SUM; op <= MESH_BXOR; op++) {
-            bool is_float = t == MESH_F32 || t == MESH_F64,
-                 is_integer = t == MESH_I32 || t == MESH_I64 || t == MESH_U8 || t == MESH_BOOL;
-            bool works = (is_float && op < MESH_BAND) || (is_integer && op != MESH_AVG);
+            bool is_float = t == MESH_F32 || t == MESH_F64 || t == MESH_F16 || t == MESH_BF16;
+            bool works = is_float ? op < MESH_BAND : op != MESH_AVG;
             ck_assert_int_eq(reduce_check((mesh_dtype)t, (mesh_reduce_op)op), works ? 0 : MESH_EUNSUPPORTED);
         }
     }
@@ -25,8 +25,86 @@ START_TEST(each_pair_of_dtype_and_op_works_or_is_refused)
 }
 END_TEST
 
+static const char *const ops_in_the_header[] = { "sum", "avg", "prod", "min", "max", "band", "bor", "bxor" };
+
+/* "        f32   yes  yes ...", of what the library answers; the columns are five wide. */
+static void table_row(char *row, size_t cap, mesh_dtype t)
+{
+    int n = snprintf(row, cap, " *        %-6s", dtype_name(t));
+    for (int op = MESH_SUM; op <= MESH_BXOR; op++) {
+        const char *word = reduce_check(t, (mesh_reduce_op)op) == 0 ? "yes" : "-";
+        n += snprintf(row + n, cap - (size_t)n, op == MESH_BXOR ? "%s\n" : "%-5s", word);
+    }
+}
+
+START_TEST(the_table_in_the_public_header_is_what_the_library_answers)
+{
+    static char text[100000];
+    FILE *header = fopen(COLLECTIVE_H, "r");
+    ck_assert_ptr_nonnull(header);
+    text[fread(text, 1, sizeof text - 1, header)] = 0;
+    ck_assert_int_eq(fclose(header), 0);
+    const char *at = text;
+    for (int op = MESH_SUM; op <= MESH_BXOR; op++) { /* the head of the table, in this order */
+        at = strstr(at, ops_in_the_header[op - MESH_SUM]);
+        ck_assert_ptr_nonnull(at);
+    }
+    for (int t = MESH_F32; t <= MESH_BOOL; t++) {
+        char row[100];
+        table_row(row, sizeof row, (mesh_dtype)t);
+        ck_assert_msg(strstr(text, row) != NULL, "the table of mesh/collective.h should have the row\n%s", row);
+    }
+}
+END_TEST
+
+START_TEST(a_fold_of_16_bit_floats_is_rounded_once)
+{
+    uint16_t parts[4][2], sum[2];
+    static const float values[4] = { 40000, 40000, -40000, -40000 };
+    for (int r = 0; r < 4; r++) {
+        parts[r][0] = float_to_f16(values[r]);
+        parts[r][1] = float_to_f16(r == 0 ? 2048 : 0.5f); /* 2048.5 rounds to 2048 in f16, 2049.5 to 2050 */
+    }
+    reduce_fold(sum, parts, 2, 4, MESH_F16, MESH_SUM);
+    ck_assert(float_from_f16(sum[0]) == 0);
+    ck_assert(float_from_f16(sum[1]) == 2050);
+    reduce_fold(sum, parts, 2, 1, MESH_F16, MESH_AVG);
+    ck_assert(memcmp(sum, parts[0], sizeof sum) == 0);
+    for (int r = 0; r < 4; r++) {
+        parts[r][0] = float_to_bf16((float)r + 1);
+    }
+    parts[2][1] = float_to_bf16(NAN);
+    reduce_fold(sum, parts, 2, 4, MESH_BF16, MESH_AVG);
+    ck_assert(float_from_bf16(sum[0]) == 2.5f && isnan(float_from_bf16(sum[1])));
+    reduce_fold(sum, parts, 2, 4, MESH_BF16, MESH_MAX);
+    ck_assert(float_from_bf16(sum[0]) == 4 && isnan(float_from_bf16(sum[1])));
+}
+END_TEST
+
+START_TEST(a_fold_longer_than_a_block_is_right_in_every_place)
+{
+    static uint16_t parts[3][5003], sum[5003];
+    static int32_t numbers[3][1000], total[1000];
+    for (int i = 0; i < 5003; i++) {
+        for (int r = 0; r < 3; r++) {
+            parts[r][i] = float_to_bf16((float)((i + r) % 50));
+            numbers[r][i % 1000] = i % 1000 + r;
+        }
+    }
+    reduce_fold(sum, parts, 5003, 3, MESH_BF16, MESH_SUM);
+    reduce_fold(total, numbers, 1000, 3, MESH_I32, MESH_SUM);
+    for (int i = 0; i < 5003; i++) {
+        ck_assert(float_from_bf16(sum[i]) == (float)(i % 50 + (i + 1) % 50 + (i + 2) % 50));
+        ck_assert_int_eq(total[i % 1000], 3 * (i % 1000) + 3);
+    }
+}
+END_TEST
+
 START_TEST(integers_wrap)
 {
+    int8_t small[1] = { 100 }, other[1] = { 100 };
+    reduce_into(small, other, 1, MESH_I8, MESH_SUM);
+    ck_assert_int_eq(small[0], -56);
     uint8_t bytes[2] = { 200, 3 }, more[2] = { 100, 100 };
     reduce_into(bytes, more, 2, MESH_U8, MESH_SUM);
     ck_assert_uint_eq(bytes[0], 44);
@@ -71,7 +149,9 @@ END_TEST
 
 START_TEST(the_identity_changes_nothing)
 {
-    static const mesh_dtype dtypes[] = { MESH_F32, MESH_F64, MESH_I32, MESH_I64, MESH_U8 };
+    static const mesh_dtype dtypes[] = {
+        MESH_F32, MESH_F64, MESH_I32, MESH_I64, MESH_U8, MESH_I8, MESH_F16, MESH_BF16
+    };
     for (size_t t = 0; t < ARRAY_SIZE(dtypes); t++) {
         for (int op = MESH_SUM; op <= MESH_BXOR; op++) {
             uint64_t x[4] = { 0x4010000000000000u, 0x4110000041100000u, 0xc0100000c0100000u, 0 }, identity[4],
@@ -82,7 +162,14 @@ START_TEST(the_identity_changes_nothing)
             memcpy(before, x, sizeof x);
             size_t n = sizeof x / dtype_size(dtypes[t]);
             reduce_fill_identity(identity, n, dtypes[t], (mesh_reduce_op)op);
-            reduce_into(x, identity, n, dtypes[t], (mesh_reduce_op)op);
+            if (reduce_is_folded(dtypes[t])) {
+                uint64_t both[8];
+                memcpy(both, identity, sizeof x);
+                memcpy(both + 4, x, sizeof x);
+                reduce_fold(x, both, n, 2, dtypes[t], op == MESH_AVG ? MESH_SUM : (mesh_reduce_op)op);
+            } else {
+                reduce_into(x, identity, n, dtypes[t], (mesh_reduce_op)op);
+            }
             ck_assert_msg(memcmp(x, before, sizeof x) == 0, "%s %s", dtype_name(dtypes[t]),
                           reduce_op_name((mesh_reduce_op)op));
         }
@@ -106,6 +193,9 @@ Suite *test_suite(void)
     Suite *s = suite_create("reduce");
     TCase *c = tcase_create("reduce");
     tcase_add_test(c, each_pair_of_dtype_and_op_works_or_is_refused);
+    tcase_add_test(c, the_table_in_the_public_header_is_what_the_library_answers);
+    tcase_add_test(c, a_fold_of_16_bit_floats_is_rounded_once);
+    tcase_add_test(c, a_fold_longer_than_a_block_is_right_in_every_place);
     tcase_add_test(c, integers_wrap);
     tcase_add_test(c, min_and_max_give_the_same_bits_in_either_order);
     tcase_add_test(c, the_identity_changes_nothing);

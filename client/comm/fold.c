@@ -1,0 +1,82 @@
+/* client/comm/fold.c - the parts of all ranks reduced in the order of ranks, 16-bit floats in f32.
+ *
+ * 16-bit floats: the f32 sums of a block of the result stand on the stack, and each result is rounded once.  Of a single
+ * rank the result is its part, bit for bit.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/util.h"
+#include "comm/collective.h"
+#include "comm/reduce.h"
+
+#define BLOCK ((size_t)1024)
+
+static void widen(float *to, const uint16_t *from, size_t count, mesh_dtype t)
+{
+    if (t == MESH_F16) {
+        for (size_t i = 0; i < count; i++) {
+            to[i] = float_from_f16(from[i]);
+        }
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            to[i] = float_from_bf16(from[i]);
+        }
+    }
+}
+
+static void round_once(uint16_t *to, const float *from, size_t count, mesh_dtype t)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = t == MESH_F16 ? float_to_f16(from[i]) : float_to_bf16(from[i]);
+    }
+}
+
+/* n vectors, `stride` elements from one to the next. */
+struct parts {
+    const uint16_t *at;
+    size_t stride;
+    int n;
+};
+
+static void fold_block(uint16_t *to, const struct parts *p, size_t count, mesh_dtype t, mesh_reduce_op op)
+{
+    float sum[BLOCK], term[BLOCK];
+    widen(sum, p->at, count, t);
+    for (int k = 1; k < p->n; k++) {
+        widen(term, p->at + (size_t)k * p->stride, count, t);
+        reduce_into(sum, term, count, MESH_F32, op);
+    }
+    if (op == MESH_AVG) {
+        reduce_divide(sum, count, MESH_F32, p->n);
+    }
+    round_once(to, sum, count, t);
+}
+
+static void fold_halves(uint16_t *to, struct parts p, mesh_dtype t, mesh_reduce_op op)
+{
+    for (size_t i = 0; i < p.stride; i += BLOCK) {
+        struct parts rest = p;
+        rest.at += i;
+        fold_block(to + i, &rest, MIN(BLOCK, p.stride - i), t, op);
+    }
+}
+
+void reduce_fold(void *to, const void *from, size_t count, int n, mesh_dtype t, mesh_reduce_op op)
+{
+    size_t bytes = count * dtype_size(t);
+    if (reduce_is_folded(t) && n > 1) {
+        fold_halves(to, (struct parts){ .at = from, .stride = count, .n = n }, t, op);
+        return;
+    }
+    if (count == 0) {
+        return;
+    }
+    memcpy(to, from, bytes);
+    for (int k = 1; k < n; k++) {
+        reduce_into(to, (const uint8_t *)from + (size_t)k * bytes, count, t, op);
+    }
+    if (op == MESH_AVG && n > 1) {
+        reduce_divide(to, count, t, n);
+    }
+}
