@@ -72,7 +72,7 @@ static struct loss_rows whole_rows(const struct mesh_tensor *logits, const struc
 static int check_forward(const struct kernel_call *c, struct loss_rows *ret_rows)
 {
     *ret_rows = whole_rows(c->in[0], c->attr);
-    return loss_check("cross_entropy", ret_rows, c->in[0], c->in[1], c->in[0]->shape.ndim == 1 ? 0 : c->offset[0]);
+    return loss_check("cross_entropy", ret_rows, c, 0, 1);
 }
 
 int k_cross_entropy_rows(const struct kernel_call *c)
@@ -115,7 +115,7 @@ int k_cross_entropy_grad(const struct kernel_call *c)
     const struct mesh_tensor *scale = c->in[0], *logits = c->in[1], *target = c->in[2];
     struct mesh_tensor *out = c->out[0];
     struct loss_rows rows = whole_rows(logits, c->attr);
-    int r = loss_check("cross_entropy_grad", &rows, logits, target, 0);
+    int r = loss_check("cross_entropy_grad", &rows, c, 1, 2);
     if (r < 0) {
         return r;
     }

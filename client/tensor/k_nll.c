@@ -18,11 +18,10 @@ static int64_t class_offset(const struct kernel_call *c)
     return c->in[0]->n == 0 || ndim == 0 ? 0 : c->offset[ndim == 1 ? 0 : 1];
 }
 
-static int check(const char *name, const struct kernel_call *c, const struct mesh_tensor *target,
-                 struct loss_rows *ret_rows)
+static int check(const struct kernel_call *c, int target, struct loss_rows *ret_rows)
 {
     *ret_rows = loss_rows_of(c->in[0], c->attr, class_offset(c));
-    return loss_check(name, ret_rows, c->in[0], target, c->in[0]->shape.ndim == 1 ? 0 : c->offset[0]);
+    return loss_check("nll_loss", ret_rows, c, 0, target);
 }
 
 static bool is_owner(const struct loss_rows *r, int64_t t)
@@ -46,7 +45,7 @@ static double row_loss(const struct kernel_call *c, const struct loss_rows *r, i
 int k_nll_loss_rows(const struct kernel_call *c)
 {
     struct loss_rows rows;
-    int r = check("nll_loss", c, c->in[1], &rows);
+    int r = check(c, 1, &rows);
     for (int64_t i = 0; r == 0 && i < rows.n; i++) {
         int64_t t = loss_target(c->in[1], i);
         loss_store(c->out[0], i, t == rows.ignored ? 0 : row_loss(c, &rows, i, t));
@@ -57,7 +56,7 @@ int k_nll_loss_rows(const struct kernel_call *c)
 int k_nll_loss_sum(const struct kernel_call *c)
 {
     struct loss_rows rows;
-    int r = check("nll_loss", c, c->in[1], &rows);
+    int r = check(c, 1, &rows);
     double sum = 0;
     int64_t count = 0;
     for (int64_t i = 0; r == 0 && i < rows.n; i++) {
@@ -76,7 +75,7 @@ int k_nll_grad(const struct kernel_call *c)
 {
     const struct mesh_tensor *lp = c->in[0], *scale = c->in[1], *target = c->in[2];
     struct loss_rows rows;
-    int r = check("nll_loss", c, target, &rows);
+    int r = check(c, 2, &rows);
     double even = rows.smoothing / (double)rows.all_classes;
     for (int64_t i = 0; r == 0 && i < rows.n; i++) {
         int64_t t = loss_target(target, i), begin = loss_row_begin(&rows, i);

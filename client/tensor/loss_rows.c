@@ -32,13 +32,14 @@ int64_t loss_target(const struct mesh_tensor *target, int64_t i)
     }
 }
 
+/* first_row: in the whole tensor, of this rank's part. */
 static int check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target,
-                         int64_t first_row)
+                         int64_t first_row, bool is_known_to_all)
 {
     for (int64_t i = 0; i < r->n; i++) {
         int64_t t = loss_target(target, i);
         if (t != r->ignored && (t < 0 || t >= r->all_classes)) {
-            return err_set_local(
+            return (is_known_to_all ? err_set : err_set_local)(
                 MESH_EINVAL,
                 "%s: the target of row %lld is %lld, but there are %lld classes (and %lld is the ignored one)", name,
                 (long long)(first_row + i / r->inner), (long long)t, (long long)r->all_classes, (long long)r->ignored);
@@ -47,16 +48,17 @@ static int check_targets(const char *name, const struct loss_rows *r, const stru
     return 0;
 }
 
-int loss_check(const char *name, const struct loss_rows *r, const struct mesh_tensor *x,
-               const struct mesh_tensor *target, int64_t first_row)
+int loss_check(const char *name, const struct loss_rows *r, const struct kernel_call *c, int x, int target)
 {
-    if (x->dtype != MESH_F32 && x->dtype != MESH_F64) {
-        return unsupported_dtype(name, x->dtype);
+    const struct mesh_tensor *t = c->in[target];
+    if (c->in[x]->dtype != MESH_F32 && c->in[x]->dtype != MESH_F64) {
+        return unsupported_dtype(name, c->in[x]->dtype);
     }
-    if (target->dtype != MESH_I64 && target->dtype != MESH_I32) {
-        return unsupported_dtype("the target of a loss", target->dtype);
+    if (t->dtype != MESH_I64 && t->dtype != MESH_I32) {
+        return unsupported_dtype("the target of a loss", t->dtype);
     }
-    return check_targets(name, r, target, first_row);
+    int64_t first_row = x == 0 && c->in[x]->shape.ndim > 1 ? c->offset[0] : 0;
+    return check_targets(name, r, t, first_row, (c->is_whole >> target & 1U) != 0);
 }
 
 void loss_store(struct mesh_tensor *t, int64_t i, double v)

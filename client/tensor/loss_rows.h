@@ -23,10 +23,9 @@ static inline int64_t loss_row_begin(const struct loss_rows *r, int64_t i)
 
 int64_t loss_target(const struct mesh_tensor *target, int64_t i);
 
-/* The dtypes, and that each target is a class or ignored: only this rank sees its targets, so that a bad one is a local
- * failure.  first_row: of this rank, for the sentence. */
-int loss_check(const char *name, const struct loss_rows *r, const struct mesh_tensor *x,
-               const struct mesh_tensor *target, int64_t first_row);
+/* The dtypes, and that each target (input number `target` of the call) is a class or ignored.  A bad one is known to all
+ * ranks when all have the same targets, else only this one has seen it. */
+int loss_check(const char *name, const struct loss_rows *r, const struct kernel_call *c, int x, int target);
 
 double loss_load(const struct mesh_tensor *t, int64_t i);    /* f32 f64 */
 void loss_store(struct mesh_tensor *t, int64_t i, double v); /* f32 f64 i64 */
