@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/border.h"
 
+#include "autograd/promote.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
 
@@ -20,14 +22,18 @@ static void back_to_source(struct grad_call *c)
 }
 const struct gradient g_redistribute = { back_to_source, { 0 } };
 
-mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p)
+static mesh_dtensor *record_redistribute(mesh_dtensor *x, mesh_dtensor *y)
 {
-    mesh_dtensor *y = dtensor_redistribute(x, p);
     if (y == NULL || !tape_wants(&x, 1)) {
         return y;
     }
     struct tape_entry e = { .name = "redistribute", .gradient = &g_redistribute, .n_in = 1, .in = &x };
     return tape_record(&e, y) < 0 ? NULL : y;
+}
+
+mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p)
+{
+    return record_redistribute(x, dtensor_redistribute(x, p));
 }
 
 /* The failure goes to the scope.  For expressions: returns NULL. */
@@ -41,20 +47,40 @@ static void *fail_null(const char *what)
     return scope_fail(err_set(MESH_EINVAL, "the %s is NULL", what));
 }
 
-MESH_API mesh_dtensor *mesh_redistribute(mesh_dtensor *x, mesh_placements p)
+static mesh_dtensor *redistribute(mesh_dtensor *x, mesh_placements p, const mesh_redistribute_options *o)
 {
-    if (!scope_enter(__func__)) {
-        return NULL;
-    }
     if (x == NULL) {
         return fail_null("tensor");
     }
     int r = placements_check("redistribute", x->shape, x->dtype, x->mesh->ndim, &p);
+    if (r == 0 && o->forward_dtype != 0 && !dtype_is_valid((int)o->forward_dtype)) {
+        r = err_set(MESH_EINVAL, "redistribute: dtype %d does not exist", (int)o->forward_dtype);
+    }
     if (r < 0) {
         return scope_fail(r);
     }
-    mesh_dtensor *y = ag_redistribute(x, &p);
+    if (o->forward_dtype != 0 && (x = cast_to(x, o->forward_dtype)) == NULL) {
+        return fail();
+    }
+    mesh_dtensor *y = o->async ? dtensor_redistribute_async(x, &p) : dtensor_redistribute(x, &p);
+    y = record_redistribute(x, y);
     return y != NULL ? y : fail();
+}
+
+MESH_API mesh_dtensor *mesh_redistribute(mesh_dtensor *x, mesh_placements p)
+{
+    return scope_enter(__func__) ? redistribute(x, p, &(mesh_redistribute_options){ .async = false }) : NULL;
+}
+
+MESH_API mesh_dtensor *mesh_redistribute_async(mesh_dtensor *x, mesh_placements p)
+{
+    return scope_enter(__func__) ? redistribute(x, p, &(mesh_redistribute_options){ .async = true }) : NULL;
+}
+
+MESH_API mesh_dtensor *mesh_redistribute_opt(mesh_dtensor *x, mesh_placements p, const mesh_redistribute_options *o)
+{
+    static const mesh_redistribute_options defaults = { .size = sizeof defaults };
+    return scope_enter(__func__) ? redistribute(x, p, o != NULL ? o : &defaults) : NULL;
 }
 
 /* Partial read as Replicate. */
@@ -95,6 +121,9 @@ MESH_API mesh_tensor *mesh_to_local(mesh_dtensor *x)
     }
     if (x == NULL) {
         return fail_null("tensor");
+    }
+    if (tensor_settle(x->local) < 0) {
+        return fail();
     }
     struct mesh_tensor *t = tensor_share(x->local, x->local->shape);
     return t != NULL ? tensor_give_to_scope(t) : fail();

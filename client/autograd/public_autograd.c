@@ -166,6 +166,7 @@ MESH_API int mesh_backward_from(mesh_dtensor *y, mesh_dtensor *grad)
     }
     int r = check_start(y);
     r = r < 0 ? r : check_seed(y, grad);
+    r = r < 0 ? r : tensor_settle(grad->local);
     if (r < 0) {
         scope_fail(r);
         return r;

@@ -16,6 +16,10 @@ bool public_enter(const char *public_function, mesh_dtensor *const *in, int n)
             scope_fail(err_set(MESH_EINVAL, "input %d is NULL", i + 1));
             return false;
         }
+        if (tensor_settle(in[i]->local) < 0) {
+            scope_fail((int)mesh_last_error()->status);
+            return false;
+        }
     }
     return true;
 }

@@ -70,7 +70,8 @@ static mesh_dtensor *draw_into(const char *what, mesh_dtensor *x, struct fill *f
     if (r == 0 && x->mesh->is_member) {
         struct box b;
         layout_box(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, &b);
-        r = tensor_fill(x->local, x->shape, &b, f);
+        r = tensor_settle(x->local);
+        r = r < 0 ? r : tensor_fill(x->local, x->shape, &b, f);
     }
     return r < 0 ? scope_fail(r) : x;
 }

@@ -225,9 +225,18 @@ static bool may_miss(enum op_id id, int i)
     }
 }
 
+static int last_status(void)
+{
+    return (int)mesh_last_error()->status;
+}
+
+/* They exist, live on one mesh, and have all their elements. */
 static int check_inputs(const struct op_row *op, enum op_id id, mesh_dtensor *const *in)
 {
     for (int i = 0; i < op->n_in; i++) {
+        if (in[i] && tensor_settle(in[i]->local) < 0) {
+            return last_status();
+        }
         if (!in[i] && !may_miss(id, i)) {
             return err_set(MESH_EINVAL, "%s: argument %d is NULL", op->name, i + 1);
         }
@@ -253,11 +262,6 @@ static int run_kernel(const struct op_row *op, const struct decision *d, struct 
     memcpy(call.offset, d->offset, sizeof call.offset);
     call.is_whole = d->is_whole;
     return kernel_run(op->kernel, &call);
-}
-
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
 }
 
 /* Takes the references of out, also on failure. */

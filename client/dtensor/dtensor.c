@@ -82,13 +82,24 @@ const char *dtensor_text(const mesh_dtensor *x, char *buf, size_t cap)
     return buf;
 }
 
-mesh_dtensor *dtensor_redistribute(mesh_dtensor *x, const mesh_placements *p)
+static mesh_dtensor *redistributed(mesh_dtensor *x, const mesh_placements *p,
+                                   struct mesh_tensor *(*run)(const mesh_dtensor *x, const mesh_placements *to))
 {
     if (mesh_placements_equal(x->placements, *p)) {
         return dtensor_alias(x);
     }
-    struct mesh_tensor *local = redistribute_run(x, p);
+    struct mesh_tensor *local = run(x, p);
     return local ? dtensor_new(x->mesh, x->shape, x->dtype, p, local) : NULL;
+}
+
+mesh_dtensor *dtensor_redistribute(mesh_dtensor *x, const mesh_placements *p)
+{
+    return redistributed(x, p, redistribute_run);
+}
+
+mesh_dtensor *dtensor_redistribute_async(mesh_dtensor *x, const mesh_placements *p)
+{
+    return redistributed(x, p, redistribute_begin);
 }
 
 static mesh_placements all_replicate(int n)

@@ -46,6 +46,7 @@ const char *dtensor_text(const mesh_dtensor *x, char *buf, size_t cap);
 mesh_dtensor *dtensor_from_local(struct mesh_tensor *local, mesh_device_mesh *m, mesh_placements p,
                                  const mesh_from_local_options *o);
 mesh_dtensor *dtensor_redistribute(mesh_dtensor *x, const mesh_placements *p); /* p normalised; an alias when equal */
+mesh_dtensor *dtensor_redistribute_async(mesh_dtensor *x, const mesh_placements *p); /* the elements may come later */
 struct mesh_tensor *dtensor_full(mesh_dtensor *x);                             /* reference of the caller */
 
 /* Factories used by layers above: a tensor filled by (seed, call, global index), allocating only the local part. */

@@ -10,9 +10,12 @@
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/util.h"
 #include "comm/collective.h"
+#include "comm/work.h"
 #include "dtensor/state.h"
 #include "tensor/shape.h"
 
@@ -24,6 +27,15 @@ struct step { /* one move, seen by one rank */
     mesh_dtype dtype;
     size_t item;
     struct move move;
+    bool is_async; /* begin the exchange, do not wait */
+};
+
+/* A step's one collective, and how what it brings becomes the result. */
+struct exchange {
+    struct collective_call call;
+    struct mesh_tensor *in, *out; /* owned; in may be NULL */
+    mesh_shape whole;             /* of what arrives in parts along dim d, dense each */
+    int d;
 };
 
 static struct box chunk_box(mesh_shape line, int d, struct chunk c)
@@ -119,14 +131,102 @@ static struct mesh_tensor *unpacked(struct mesh_tensor *t, mesh_shape whole, int
     return out;
 }
 
-static struct mesh_tensor *drop_on_error(struct mesh_tensor *t, int r)
+/* Waiting later ----------------------------------------------------------------------------------------------------- */
+
+/* Owned by the scope that the exchange began in, so that what is still in flight outlives neither its buffers nor, by long,
+ * its scope; the tensor that will have the elements holds a reference. */
+struct later {
+    struct object object;
+    struct tensor_pending pending;
+    struct step step;
+    struct exchange exchange;
+    mesh_work *work; /* a reference */
+};
+
+static int later_finish(struct tensor_pending *p, struct mesh_tensor *t)
 {
-    if (r < 0) {
+    struct later *l = container_of(p, struct later, pending);
+    const struct exchange *e = &l->exchange;
+    int r = work_wait(l->work, DEADLINE_NEVER, NULL); /* the work's own deadline bounds it */
+    if (r == 0 && !is_contiguous(e->whole, e->d)) {
+        unpack_parts(t->data, e->out->data, e->whole, e->d, &l->step);
+    }
+    return r;
+}
+
+static void later_drop(struct tensor_pending *p)
+{
+    object_unref(&container_of(p, struct later, pending)->object);
+}
+
+static int later_settle(struct object *o)
+{
+    struct later *l = container_of(o, struct later, object);
+    return work_wait(l->work, DEADLINE_NEVER, NULL);
+}
+
+static void later_free(struct object *o)
+{
+    struct later *l = container_of(o, struct later, object);
+    if (l->work) {
+        object_release(&l->work->object);
+        object_unref(&l->work->object);
+    }
+    tensor_unref(l->exchange.in);
+    tensor_unref(l->exchange.out);
+    mem_free(l);
+}
+
+static const struct object_class later_class = { .name = "redistribution", .free = later_free, .settle = later_settle };
+
+/* The tensor that will have the elements: over the memory they arrive in, unless they must be unpacked. */
+static struct mesh_tensor *begin_exchange(const struct step *s, const struct exchange *e)
+{
+    bool is_direct = is_contiguous(e->whole, e->d);
+    struct mesh_tensor *t = is_direct ? tensor_share(e->out, e->out->shape) : tensor_new(e->whole, s->dtype);
+    struct later *l = t ? mem_new(struct later) : NULL;
+    mesh_work *work = l ? collective_start(s->group, &e->call) : NULL;
+    if (!work) {
+        if (t && !l) {
+            err_no_memory(sizeof *l, "a redistribution");
+        }
+        mem_free(l);
         tensor_unref(t);
+        tensor_unref(e->in);
+        tensor_unref(e->out);
         return NULL;
     }
+    object_ref(&work->object);
+    object_init(&l->object, &later_class);
+    l->pending = (struct tensor_pending){ .finish = later_finish, .drop = later_drop };
+    l->step = *s;
+    l->exchange = *e;
+    l->work = work;
+    object_ref(&l->object);
+    t->pending = &l->pending;
     return t;
 }
+
+/* Takes in and out. */
+static struct mesh_tensor *exchange_run(const struct step *s, const struct exchange *e)
+{
+    if (!e->out) {
+        tensor_unref(e->in);
+        return NULL;
+    }
+    if (s->is_async) {
+        return begin_exchange(s, e);
+    }
+    int r = collective_run(s->group, &e->call);
+    tensor_unref(e->in);
+    if (r < 0) {
+        tensor_unref(e->out);
+        return NULL;
+    }
+    return unpacked(e->out, e->whole, e->d, s);
+}
+
+/* The collectives --------------------------------------------------------------------------------------------------- */
 
 static struct mesh_tensor *all_gather(const struct step *s, struct mesh_tensor *t)
 {
@@ -134,31 +234,34 @@ static struct mesh_tensor *all_gather(const struct step *s, struct mesh_tensor *
     int64_t n = s->line.dim[d];
     bool is_even = n % s->parts == 0;
     size_t *counts = is_even ? NULL : part_counts(s->line, d, n, s->parts);
-    struct mesh_tensor *out = is_even || counts ? tensor_new(s->line, s->dtype) : NULL;
-    if (out) {
-        struct collective_call call = { .kind = MESH_COMM_ALL_GATHER,
-                                        .dtype = s->dtype,
-                                        .count = (size_t)t->n,
-                                        .out_counts = counts,
-                                        .in = t->data,
-                                        .out = out->data };
-        out = drop_on_error(out, collective_run(s->group, &call));
+    struct exchange e = { .in = tensor_ref(t), .whole = s->line, .d = d };
+    e.out = is_even || counts ? tensor_new(s->line, s->dtype) : NULL;
+    if (e.out) {
+        e.call = (struct collective_call){ .kind = MESH_COMM_ALL_GATHER,
+                                           .dtype = s->dtype,
+                                           .count = (size_t)t->n,
+                                           .out_counts = counts,
+                                           .in = t->data,
+                                           .out = e.out->data };
     }
+    struct mesh_tensor *result = exchange_run(s, &e);
     mem_free(counts);
-    return unpacked(out, s->line, d, s);
+    return result;
 }
 
 static struct mesh_tensor *all_reduce(const struct step *s, struct mesh_tensor *t)
 {
-    struct mesh_tensor *out = tensor_new(s->line, s->dtype);
-    if (!out) {
+    struct exchange e = { .out = tensor_new(s->line, s->dtype), .whole = s->line, .d = 0 };
+    if (!e.out) {
         return NULL;
     }
-    memcpy(out->data, t->data, tensor_bytes(t)); /* t is somebody's value */
-    struct collective_call call = {
-        .kind = MESH_COMM_ALL_REDUCE, .dtype = s->dtype, .op = s->move.from.op, .count = (size_t)t->n, .out = out->data
-    };
-    return drop_on_error(out, collective_run(s->group, &call));
+    memcpy(e.out->data, t->data, tensor_bytes(t)); /* t is somebody's value */
+    e.call = (struct collective_call){ .kind = MESH_COMM_ALL_REDUCE,
+                                       .dtype = s->dtype,
+                                       .op = s->move.from.op,
+                                       .count = (size_t)t->n,
+                                       .out = e.out->data };
+    return exchange_run(s, &e);
 }
 
 static struct mesh_tensor *reduce_scatter(const struct step *s, struct mesh_tensor *t)
@@ -167,21 +270,21 @@ static struct mesh_tensor *reduce_scatter(const struct step *s, struct mesh_tens
     int64_t n = s->line.dim[d];
     bool is_even = n % s->parts == 0;
     size_t *counts = is_even ? NULL : part_counts(s->line, d, n, s->parts);
-    struct mesh_tensor *in = is_even || counts ? packed(t, s->line, d, s) : NULL;
-    struct mesh_tensor *out = in ? tensor_new(with_chunk(s->line, d, n, s->parts, s->me), s->dtype) : NULL;
-    if (out) {
-        struct collective_call call = { .kind = MESH_COMM_REDUCE_SCATTER,
-                                        .dtype = s->dtype,
-                                        .op = s->move.from.op,
-                                        .count = (size_t)out->n,
-                                        .in_counts = counts,
-                                        .in = in->data,
-                                        .out = out->data };
-        out = drop_on_error(out, collective_run(s->group, &call));
+    struct exchange e = { .whole = with_chunk(s->line, d, n, s->parts, s->me), .d = 0 };
+    e.in = is_even || counts ? packed(t, s->line, d, s) : NULL;
+    e.out = e.in ? tensor_new(e.whole, s->dtype) : NULL;
+    if (e.out) {
+        e.call = (struct collective_call){ .kind = MESH_COMM_REDUCE_SCATTER,
+                                           .dtype = s->dtype,
+                                           .op = s->move.from.op,
+                                           .count = (size_t)e.out->n,
+                                           .in_counts = counts,
+                                           .in = e.in->data,
+                                           .out = e.out->data };
     }
-    tensor_unref(in);
+    struct mesh_tensor *result = exchange_run(s, &e);
     mem_free(counts);
-    return out;
+    return result;
 }
 
 /* Shard(a) to Shard(b): my rows of a, cut along b, against my piece of b from everybody's rows. */
@@ -189,25 +292,26 @@ static struct mesh_tensor *all_to_all(const struct step *s, struct mesh_tensor *
 {
     int a = s->move.from.dim, b = s->move.to.dim;
     mesh_shape mine = with_chunk(s->line, a, s->line.dim[a], s->parts, s->me);
-    mesh_shape result = with_chunk(s->line, b, s->line.dim[b], s->parts, s->me);
+    struct exchange e = { .whole = with_chunk(s->line, b, s->line.dim[b], s->parts, s->me), .d = a };
     size_t *in_counts = part_counts(mine, b, s->line.dim[b], s->parts);
-    size_t *out_counts = in_counts ? part_counts(result, a, s->line.dim[a], s->parts) : NULL;
-    struct mesh_tensor *in = out_counts ? packed(t, mine, b, s) : NULL;
-    struct mesh_tensor *out = in ? tensor_new(result, s->dtype) : NULL;
-    if (out) {
-        struct collective_call call = { .kind = MESH_COMM_ALL_TO_ALL,
-                                        .dtype = s->dtype,
-                                        .in_counts = in_counts,
-                                        .out_counts = out_counts,
-                                        .in = in->data,
-                                        .out = out->data };
-        out = drop_on_error(out, collective_run(s->group, &call));
+    size_t *out_counts = in_counts ? part_counts(e.whole, a, s->line.dim[a], s->parts) : NULL;
+    e.in = out_counts ? packed(t, mine, b, s) : NULL;
+    e.out = e.in ? tensor_new(e.whole, s->dtype) : NULL;
+    if (e.out) {
+        e.call = (struct collective_call){ .kind = MESH_COMM_ALL_TO_ALL,
+                                           .dtype = s->dtype,
+                                           .in_counts = in_counts,
+                                           .out_counts = out_counts,
+                                           .in = e.in->data,
+                                           .out = e.out->data };
     }
-    tensor_unref(in);
+    struct mesh_tensor *result = exchange_run(s, &e);
     mem_free(in_counts);
     mem_free(out_counts);
-    return unpacked(out, result, a, s);
+    return result;
 }
+
+/* Local steps ------------------------------------------------------------------------------------------------------- */
 
 static struct mesh_tensor *slice(const struct step *s, struct mesh_tensor *t)
 {
@@ -322,7 +426,8 @@ static int recall_plan(const mesh_dtensor *x, const mesh_placements *to, struct 
     return r;
 }
 
-struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placements *to)
+/* is_async: the last move is only begun. */
+static struct mesh_tensor *run_moves(const mesh_dtensor *x, const mesh_placements *to, bool is_async)
 {
     struct mesh_tensor *t = tensor_ref(x->local);
     struct move_list moves = { .n = 0 };
@@ -330,16 +435,32 @@ struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placement
     if (!x->mesh->is_member || mesh_placements_equal(now, *to)) {
         return t;
     }
-    if (recall_plan(x, to, &moves) < 0) {
+    if (tensor_settle(t) < 0 || recall_plan(x, to, &moves) < 0) {
         tensor_unref(t);
         return NULL;
     }
     for (int i = 0; t && i < moves.n; i++) {
         struct step s = step_of(x, &now, &moves.at[i]);
+        s.is_async = is_async && i == moves.n - 1;
         struct mesh_tensor *next = run_move(&s, t);
         tensor_unref(t);
         t = next;
         now.at[moves.at[i].mesh_dim] = moves.at[i].to;
     }
     return t;
+}
+
+struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placements *to)
+{
+    struct mesh_tensor *t = run_moves(x, to, false);
+    if (t && tensor_settle(t) < 0) {
+        tensor_unref(t);
+        return NULL;
+    }
+    return t;
+}
+
+struct mesh_tensor *redistribute_begin(const mesh_dtensor *x, const mesh_placements *to)
+{
+    return run_moves(x, to, true);
 }

@@ -39,6 +39,8 @@ const char *redistribute_text(const struct move_list *moves, const mesh_device_m
 
 /* The local part under `to`; the reference is the caller's.  NULL: error set. */
 struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placements *to);
+/* As redistribute_run(), but the elements of the result may be on their way still: tensor_settle(). */
+struct mesh_tensor *redistribute_begin(const mesh_dtensor *x, const mesh_placements *to);
 
 /* What changes nothing when reduced by op; the reference is the caller's.  NULL: error set. */
 struct mesh_tensor *tensor_identity(mesh_shape shape, mesh_dtype t, mesh_reduce_op op);

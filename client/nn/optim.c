@@ -176,7 +176,9 @@ static int run(mesh_optimizer *o, const update_list *list)
         const struct update *u = &list->at[i];
         struct optimizer_slot *slot = &o->slots.at[u->slot];
         mesh_dtensor *value = u->parameter->value;
-        r = o->update(o, value->local, u->gradient->local, slot);
+        r = tensor_settle(value->local);
+        r = r < 0 ? r : tensor_settle(u->gradient->local);
+        r = r < 0 ? r : o->update(o, value->local, u->gradient->local, slot);
         if (r == 0) {
             slot->n_steps++;
             dtensor_unref(value->grad);

@@ -24,9 +24,22 @@ static void storage_unref(struct storage *s)
     mem_free(s);
 }
 
+int tensor_settle_slowly(struct mesh_tensor *t)
+{
+    int r = t->pending->finish(t->pending, t);
+    if (r == 0) {
+        t->pending->drop(t->pending);
+        t->pending = NULL;
+    }
+    return r;
+}
+
 static void tensor_free(struct object *o)
 {
     struct mesh_tensor *t = container_of(o, struct mesh_tensor, object);
+    if (t->pending != NULL) {
+        t->pending->drop(t->pending);
+    }
     storage_unref(t->storage);
     mem_free(t);
 }
@@ -95,7 +108,7 @@ struct mesh_tensor *tensor_new_zeroed(mesh_shape shape, mesh_dtype dtype)
 
 struct mesh_tensor *tensor_share(struct mesh_tensor *t, mesh_shape shape)
 {
-    PRE(shape_numel(shape) == t->n);
+    PRE(shape_numel(shape) == t->n && t->pending == NULL);
     atomic_fetch_add(&t->storage->references, 1);
     struct mesh_tensor *shared = tensor_over(t->storage, shape, t->dtype);
     if (shared != NULL) {

@@ -14,6 +14,12 @@ struct storage {
     bool is_borrowed; /* mesh_tensor_view(): the user's memory */
 };
 
+/* What a tensor waits for: its elements are on their way, into memory that outlives it. */
+struct tensor_pending {
+    int (*finish)(struct tensor_pending *p, struct mesh_tensor *t); /* waits, bounded, and makes the elements right */
+    void (*drop)(struct tensor_pending *p);                         /* t has them, or is gone */
+};
+
 struct mesh_tensor {
     struct object object;
     mesh_shape shape;
@@ -21,6 +27,7 @@ struct mesh_tensor {
     int64_t n;  /* elements */
     void *data; /* [n], inside storage */
     struct storage *storage;
+    struct tensor_pending *pending; /* NULL: the elements are here */
 };
 
 /* NULL: error set.  Not owned by a scope: the caller holds the one reference (tensor_unref(), or tensor_give_to_scope()). */
@@ -33,5 +40,12 @@ struct mesh_tensor *tensor_ref(struct mesh_tensor *t);
 /* The caller's reference becomes the innermost scope's, as for what a public function returns; t is new and unshared. */
 struct mesh_tensor *tensor_give_to_scope(struct mesh_tensor *t);
 size_t tensor_bytes(const struct mesh_tensor *t);
+
+int tensor_settle_slowly(struct mesh_tensor *t);
+/* Before the elements are touched: waits for them.  0, or the status with the error set, as often as it is asked. */
+static inline int tensor_settle(struct mesh_tensor *t)
+{
+    return t == NULL || t->pending == NULL ? 0 : tensor_settle_slowly(t);
+}
 
 #endif
