@@ -13,8 +13,10 @@ int apply_plain(enum op_id id, mesh_dtensor *const *in, const struct op_attr *at
     struct op_attr clean;
     memset(&clean, 0, sizeof clean);
     if (attr != NULL) {
-        clean.shape.ndim = attr->shape.ndim;
-        memcpy(clean.shape.dim, attr->shape.dim, (size_t)attr->shape.ndim * sizeof attr->shape.dim[0]);
+        int n_dims = attr->shape.ndim; /* op_apply() refuses one out of range */
+        clean.shape.ndim = n_dims;
+        memcpy(clean.shape.dim, attr->shape.dim,
+               n_dims < 0 || n_dims > MESH_MAX_NDIM ? 0 : (size_t)n_dims * sizeof attr->shape.dim[0]);
         clean.dims = attr->dims;
         clean.keepdim = attr->keepdim;
         memcpy(clean.dim, attr->dim, sizeof clean.dim);

@@ -88,7 +88,7 @@ MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims)
     int r = dims.ndim >= 0 && dims.ndim <= MESH_MAX_NDIM ? 0 : err_set(MESH_EINVAL, "flip: %d dims", dims.ndim);
     for (int i = 0; r == 0 && i < dims.ndim; i++) {
         int d = 0;
-        r = shape_dim(x->shape, (int)dims.dim[i], "flip", &d);
+        r = shape_dim(x->shape, dims.dim[i], "flip", &d);
         if (r == 0 && (attr.dims >> d & 1U) != 0) {
             r = err_set(MESH_EINVAL, "flip: dim %d is named twice", d);
         }
@@ -99,7 +99,13 @@ MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims)
 
 MESH_API mesh_dtensor *mesh_roll(mesh_dtensor *x, int64_t shift, int dim)
 {
-    return along(__func__, OP_roll, x, dim, (int64_t[2]){ shift });
+    int d = 0;
+    if (!public_enter(__func__, &x, 1)) {
+        return NULL;
+    }
+    int r = shape_dim(x->shape, dim, "roll", &d);
+    int64_t extent = r < 0 ? 1 : MAX(1, x->shape.dim[d]);
+    return apply_or_fail(r, OP_roll, x, &(struct op_attr){ .dim = { d }, .index = { shift % extent } });
 }
 
 MESH_API mesh_dtensor *mesh_narrow(mesh_dtensor *x, int dim, int64_t start, int64_t length)
@@ -303,7 +309,7 @@ MESH_API mesh_dtensor *mesh_repeat(mesh_dtensor *x, mesh_shape repeats)
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
-    int lead = repeats.ndim - x->shape.ndim;
+    int lead = MAX(-1, repeats.ndim) - x->shape.ndim;
     int r = lead >= 0 && repeats.ndim <= MESH_MAX_NDIM
                 ? 0
                 : err_set(MESH_ESHAPE, "repeat: %d numbers for a tensor of %d dims: at least one each, at most %d",

@@ -85,23 +85,25 @@ MESH_API mesh_dtensor *mesh_transpose(mesh_dtensor *x, int dim0, int dim1)
 /* The one extent of -1 becomes what the others leave. */
 static int fill_in_extent(mesh_shape from, mesh_shape *inout_to)
 {
-    int64_t others = 1;
+    mesh_shape closed = *inout_to;
     int open = -1;
     char text[SHAPE_TEXT_BYTES];
     for (int d = 0; d < inout_to->ndim; d++) {
         if (inout_to->dim[d] >= 0) {
-            others *= inout_to->dim[d];
-        } else if (inout_to->dim[d] != -1 || open >= 0) {
+            continue;
+        }
+        if (inout_to->dim[d] != -1 || open >= 0) {
             return err_set(MESH_ESHAPE, "reshape: extent %lld of dim %d: only one may be -1, the others 0 or more",
                            (long long)inout_to->dim[d], d);
-        } else {
-            open = d;
         }
+        open = d;
+        closed.dim[d] = 1;
     }
-    if (open < 0) {
-        return 0;
+    int r = shape_check(closed, "reshape");
+    if (r < 0 || open < 0) {
+        return r;
     }
-    int64_t n = shape_numel(from);
+    int64_t n = shape_numel(from), others = shape_numel(closed);
     if (others == 0 || n % others != 0) {
         return err_set(MESH_ESHAPE, "reshape: the %lld elements of %s do not divide by the other extents' product %lld",
                        (long long)n, shape_text(from, text, sizeof text), (long long)others);

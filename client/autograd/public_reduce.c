@@ -25,7 +25,7 @@ int reduce_attr(const char *what, mesh_shape shape, const mesh_reduce_options *o
     }
     for (int i = 0; r == 0 && i < n; i++) {
         int d = 0;
-        r = shape_dim(shape, (int)o->dims.dim[i], what, &d);
+        r = shape_dim(shape, o->dims.dim[i], what, &d);
         if (r == 0 && (attr.dims & (1U << d)) != 0) {
             r = err_set(MESH_EINVAL, "%s: dim %d is named twice", what, d);
         }

@@ -95,7 +95,7 @@ static struct mesh_tensor *fill_local(mesh_shape s, mesh_dtype t, const mesh_dev
 mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, const mesh_placements *p,
                              const struct fill *f)
 {
-    struct mesh_tensor *local = fill_local(s, t, m, p, f);
+    struct mesh_tensor *local = fill_check(f, t) == 0 ? fill_local(s, t, m, p, f) : NULL;
     return local ? dtensor_new(m, s, t, p, local) : NULL;
 }
 

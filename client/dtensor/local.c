@@ -265,6 +265,10 @@ mesh_dtensor *dtensor_from_local(struct mesh_tensor *local, mesh_device_mesh *m,
         return NULL;
     }
     o = o ? o : &defaults;
+    if (o->shape.ndim < 0 || o->shape.ndim > MESH_MAX_NDIM) {
+        err_set(MESH_ESHAPE, "from_local: a global shape of %d dims; at most %d", o->shape.ndim, MESH_MAX_NDIM);
+        return NULL;
+    }
     struct inquiry q = { .mesh = m, .placements = p, .shape = o->shape, .has_shape = o->shape.ndim != 0 };
     mesh_placements grad = o->grad;
     if (p.n != m->ndim || (grad.n != 0 && grad.n != m->ndim)) {

@@ -6,6 +6,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "comm/collective.h"
 
 static bool placement_equal(mesh_placement a, mesh_placement b)
 {
@@ -81,7 +82,7 @@ static int check_partial(const char *what, mesh_dtype t, int mesh_dim, mesh_plac
                        mesh_dim, dtype_name(t));
     }
     *p = mesh_partial(p->op);
-    return 0;
+    return reduce_check(t, p->op);
 }
 
 bool placements_mix_reductions(const mesh_placements *p)

@@ -48,7 +48,7 @@ int op_shape_permute(struct op_shapes *s)
         return err_set(MESH_ESHAPE, "%s: %d dims given for a tensor of %d", s->name, dims->ndim, x.ndim);
     }
     for (int d = 0; d < x.ndim; d++) {
-        int from = 0, r = shape_dim(x, (int)dims->dim[d], s->name, &from);
+        int from = 0, r = shape_dim(x, dims->dim[d], s->name, &from);
         if (r < 0) {
             return r;
         }

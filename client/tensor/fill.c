@@ -143,14 +143,22 @@ static const char *const fill_names[] = {
     [FILL_STEPS] = "arange", [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace"
 };
 
+int fill_check(const struct fill *f, mesh_dtype t)
+{
+    if (fill_rows[f->kind][t] == NULL) {
+        return unsupported_dtype(fill_names[f->kind], t);
+    }
+    return f->kind != FILL_VALUE || number_fits(t, f->a)
+               ? 0
+               : err_set(MESH_EINVAL, "full: a tensor of %s cannot hold %g", dtype_name(t), f->a);
+}
+
 int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f)
 {
     fill_row row = fill_rows[f->kind][out->dtype];
-    if (row == NULL) {
-        return unsupported_dtype(fill_names[f->kind], out->dtype);
-    }
-    if (f->kind == FILL_VALUE && !number_fits(out->dtype, f->a)) {
-        return err_set(MESH_EINVAL, "full: a tensor of %s cannot hold %g", dtype_name(out->dtype), f->a);
+    int r = fill_check(f, out->dtype);
+    if (r < 0) {
+        return r;
     }
     PRE(b->ndim == global.ndim && out->shape.ndim == global.ndim);
     int64_t item = (int64_t)dtype_size(out->dtype), begin = 0;

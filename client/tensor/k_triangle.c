@@ -9,6 +9,8 @@
 #include "base/util.h"
 #include "tensor/kernels.h"
 
+#define FARTHEST (INT64_MAX / 4) /* past the last column of any tensor there is memory for */
+
 static int64_t between(int64_t v, int64_t least, int64_t most)
 {
     return MIN(MAX(v, least), most);
@@ -28,7 +30,8 @@ static int triangle(const struct kernel_call *c, bool is_lower)
     int row_dim = x->shape.ndim - 2, column_dim = x->shape.ndim - 1;
     int64_t rows = x->shape.dim[row_dim], columns = x->shape.dim[column_dim];
     size_t item = dtype_size(x->dtype), bytes = (size_t)columns * item;
-    int64_t first = c->offset[row_dim] - c->offset[column_dim] + c->attr->index[0];
+    int64_t shift = between(c->attr->index[0], -FARTHEST, FARTHEST);
+    int64_t first = c->offset[row_dim] - c->offset[column_dim] + shift;
     if (x->n == 0) {
         return 0;
     }

@@ -219,6 +219,7 @@ struct fill {
 };
 /* Element i of steps, linear, power: a + i b; n points from a to b, both exact; base to the power of those. */
 double fill_point(const struct fill *f, int64_t i);
+int fill_check(const struct fill *f, mesh_dtype t); /* what tensor_fill() refuses, whatever the shape */
 int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f);
 
 #endif

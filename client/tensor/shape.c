@@ -78,14 +78,14 @@ const char *shape_text(mesh_shape s, char *buf, size_t cap)
     return buf;
 }
 
-int shape_dim(mesh_shape s, int dim, const char *what, int *ret_dim)
+int shape_dim(mesh_shape s, int64_t dim, const char *what, int *ret_dim)
 {
     if (dim < -s.ndim || dim >= s.ndim) {
         char text[SHAPE_TEXT_BYTES];
-        return err_set(MESH_EINVAL, "%s: there is no dimension %d in %s, which has %d", what, dim,
+        return err_set(MESH_EINVAL, "%s: there is no dimension %lld in %s, which has %d", what, (long long)dim,
                        shape_text(s, text, sizeof text), s.ndim);
     }
-    *ret_dim = dim < 0 ? dim + s.ndim : dim;
+    *ret_dim = (int)(dim < 0 ? dim + s.ndim : dim);
     return 0;
 }
 
