@@ -15,6 +15,7 @@ struct scene {
     struct finding *finding;
     const uint32_t *member;
     size_t n_members;
+    bool is_incomplete; /* the group has more members than are known */
 };
 
 struct standing { /* of one member in one group */
@@ -92,6 +93,7 @@ static struct standing standing_of(const struct diagnose_rank *r, uint64_t group
             s.finished = recorder_is_over(c) ? c->sequence : s.finished;
         }
     }
+    s.is_known = s.is_known && (s.entered > 0 || r->image->n_unnamed == 0); /* else it may be one without a place */
     return s;
 }
 
@@ -280,7 +282,7 @@ static bool judge(struct scene *s, struct lists *l)
         move(&f->culprits, &l->silent);
         return is_old;
     }
-    f->kind = l->has_failed ? FINDING_FAILED : FINDING_SLOW;
+    f->kind = l->has_failed ? FINDING_FAILED : s->is_incomplete ? FINDING_UNKNOWN : FINDING_SLOW;
     return is_old;
 }
 
@@ -288,7 +290,7 @@ static void examine(struct scene *s)
 {
     struct finding *f = s->finding;
     f->sequence = first_trouble(s);
-    if (f->sequence == 0 || s->n_members < 2) {
+    if (f->sequence == 0 || (s->n_members < 2 && !s->is_incomplete)) {
         f->group = 0;
         return;
     }
@@ -307,12 +309,12 @@ static void examine(struct scene *s)
 
 /* Groups ------------------------------------------------------------------------------------------------------------ */
 
-static void examine_group(const struct diagnose_input *in, struct verdict *v, uint64_t id, const char *name,
-                          const struct members *m)
+static void examine_group(struct scene s, uint64_t id, const char *name)
 {
+    struct verdict *v = s.verdict;
     struct finding f = { .group = id };
     snprintf(f.name, sizeof f.name, "%s", name);
-    struct scene s = { .in = in, .verdict = v, .finding = &f, .member = m->rank, .n_members = m->n };
+    s.finding = &f;
     examine(&s);
     struct finding *place = f.group != 0 ? VEC_PUSH(&v->findings) : NULL;
     if (place == NULL) {
@@ -333,19 +335,45 @@ static bool is_recorded(const struct diagnose_input *in, uint64_t id)
     return false;
 }
 
-/* A group that nobody told of: its members are those that have it, as far as known. */
+/* Whom this rank waited for in calls of the group: members as well. */
+static void add_waited(const struct diagnose_input *in, struct verdict *v, const struct recorder_image *image,
+                       uint64_t group, struct rank_list *members)
+{
+    for (size_t i = 0; i < image->n_calls; i++) {
+        const struct recorder_call *c = &image->call[i];
+        for (size_t k = 0; c->group == group && k < c->n_waited; k++) {
+            if (c->waited[k] < in->n_ranks && !list_has(members, c->waited[k])) {
+                list_add(v, members, c->waited[k]);
+            }
+        }
+    }
+}
+
+/* A group that its first member has not told of, perhaps because that one has not made it yet: its members are those that
+ * have it and those they wait for. */
 static void examine_untold(const struct diagnose_input *in, struct verdict *v, uint32_t first,
                            const struct recorder_group *g)
 {
     struct rank_list members = { 0 };
+    bool is_first = true; /* else it was looked at before */
     for (uint32_t rank = 0; rank < in->n_ranks; rank++) {
         const struct recorder_image *image = in->rank[rank].image;
-        if (image != NULL && recorder_find_group(image, g->id) != NULL) {
+        if (image == NULL || recorder_find_group(image, g->id) == NULL) {
+            continue;
+        }
+        is_first = is_first && rank >= first;
+        if (!list_has(&members, rank)) {
             list_add(v, &members, rank);
         }
+        add_waited(in, v, image, g->id, &members);
     }
-    if (members.n > 0 && members.at[0] == first) { /* else it was looked at before */
-        examine_group(in, v, g->id, g->name, &(struct members){ .rank = members.at, .n = members.n });
+    if (is_first) {
+        examine_group((struct scene){ .in = in,
+                                      .verdict = v,
+                                      .member = members.at,
+                                      .n_members = members.n,
+                                      .is_incomplete = members.n < g->size },
+                      g->id, g->name);
     }
     VEC_FINI(&members);
 }
@@ -353,7 +381,9 @@ static void examine_untold(const struct diagnose_input *in, struct verdict *v, u
 static void examine_groups(const struct diagnose_input *in, struct verdict *v)
 {
     for (size_t i = 0; i < in->n_groups; i++) {
-        examine_group(in, v, in->group[i].group, in->group[i].name, &in->group[i].members);
+        const struct members *m = &in->group[i].members;
+        examine_group((struct scene){ .in = in, .verdict = v, .member = m->rank, .n_members = m->n },
+                      in->group[i].group, in->group[i].name);
     }
     for (uint32_t rank = 0; rank < in->n_ranks; rank++) {
         const struct recorder_image *image = in->rank[rank].image;
@@ -412,7 +442,7 @@ static struct finding *where_held_up(const struct verdict *v, uint32_t rank)
 
 static bool is_root(const struct verdict *v, const struct finding *f)
 {
-    if (f->kind != FINDING_STALL && f->kind != FINDING_UNKNOWN) {
+    if ((f->kind != FINDING_STALL && f->kind != FINDING_UNKNOWN) || f->culprits.n == 0) {
         return true;
     }
     for (size_t i = 0; i < f->culprits.n; i++) {

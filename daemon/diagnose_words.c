@@ -163,7 +163,8 @@ static void say_group(const struct diagnose_input *in, const struct finding *f, 
         add(buf, cap, "failed");
         break;
     case FINDING_UNKNOWN:
-        add(buf, cap, "waits for %s; nothing is known of %s", age, culprits);
+        add(buf, cap, "waits for %s; nothing is known of %s", age,
+            f->culprits.n > 0 ? culprits : "some of its members");
         break;
     default:
         add(buf, cap, "all have entered, it goes on for %s", age);

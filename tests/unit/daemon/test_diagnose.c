@@ -362,6 +362,36 @@ START_TEST(a_group_that_nobody_told_of_is_looked_at_once)
 }
 END_TEST
 
+START_TEST(who_is_waited_for_is_a_member_although_it_has_not_made_the_group)
+{
+    struct recorder_call *c = call(1, OTHER, 1, FULL, 10);
+    c->waited[0] = 0;
+    c->n_waited = 1;
+    const struct finding *f = judge(1);
+    ck_assert_int_eq(f->kind, FINDING_STALL);
+    expect_ranks(&f->culprits, "0");
+    expect_text(f->lines.at[0], "does not have the group");
+}
+END_TEST
+
+START_TEST(members_that_nobody_knows_are_unknown)
+{
+    (void)call(1, OTHER, 1, FULL, 10);
+    const struct finding *f = judge(1);
+    ck_assert_int_eq(f->kind, FINDING_UNKNOWN);
+    expect_text(v.sentence, "nothing is known of some of its members");
+}
+END_TEST
+
+START_TEST(a_group_without_a_place_is_unknown)
+{
+    stall(31);
+    image[2]->n_groups = image[2]->n_calls = 0;
+    image[2]->n_unnamed = 1;
+    ck_assert_int_eq(judge(1)->kind, FINDING_UNKNOWN);
+}
+END_TEST
+
 START_TEST(the_state_of_a_process_follows_its_name)
 {
     ck_assert_int_eq(process_state_of("12 (a) T 1"), PROCESS_STOPPED);
@@ -431,6 +461,9 @@ Suite *test_suite(void)
     tcase_add_test(cases, all_have_entered_is_slow_and_not_wrong);
     tcase_add_test(cases, a_rank_that_waits_at_meshd_says_for_what);
     tcase_add_test(cases, a_group_that_nobody_told_of_is_looked_at_once);
+    tcase_add_test(cases, who_is_waited_for_is_a_member_although_it_has_not_made_the_group);
+    tcase_add_test(cases, members_that_nobody_knows_are_unknown);
+    tcase_add_test(cases, a_group_without_a_place_is_unknown);
     tcase_add_test(cases, the_state_of_a_process_follows_its_name);
     tcase_add_test(cases, nonsense_of_ranks_is_survived);
     suite_add_tcase(suite, cases);
