@@ -6,7 +6,8 @@
 #include "comm_world.h"
 
 static const size_t counts[] = { 0, 1, 7, 1000, 100003 };
-static const mesh_dtype reduced[] = { MESH_F32, MESH_F64, MESH_I32, MESH_I64, MESH_U8 };
+static const mesh_dtype reduced[] = { MESH_F32, MESH_F64, MESH_F16, MESH_BF16, MESH_I32,
+                                      MESH_I64, MESH_U8,  MESH_I8,  MESH_BOOL };
 static const mesh_reduce_op ops[] = {
     MESH_SUM, MESH_AVG, MESH_PROD, MESH_MIN, MESH_MAX, MESH_BAND, MESH_BOR, MESH_BXOR
 };
@@ -19,6 +20,15 @@ static void put(void *buf, size_t i, mesh_dtype t, int64_t value)
         break;
     case MESH_F64:
         ((double *)buf)[i] = (double)value;
+        break;
+    case MESH_F16:
+        ((uint16_t *)buf)[i] = float_to_f16((float)value);
+        break;
+    case MESH_BF16:
+        ((uint16_t *)buf)[i] = float_to_bf16((float)value);
+        break;
+    case MESH_BOOL:
+        ((bool *)buf)[i] = value != 0;
         break;
     case MESH_I32:
         ((int32_t *)buf)[i] = (int32_t)value;
@@ -34,11 +44,11 @@ static void put(void *buf, size_t i, mesh_dtype t, int64_t value)
 /* Small numbers of both signs, so that every result is exact; factors of 1 and 2 for products. */
 static int64_t input(int rank, size_t i, mesh_dtype t, mesh_reduce_op op)
 {
-    if (op == MESH_PROD) {
+    if (op == MESH_PROD && t != MESH_BOOL) {
         return (i + (size_t)rank) % 3 == 0 ? 2 : 1;
     }
     int64_t v = (int64_t)((i * 31 + (size_t)rank * 17) % 23);
-    return t == MESH_U8 ? v : v - 11;
+    return t == MESH_BOOL ? v % 3 == 0 : t == MESH_U8 ? v : v - 11;
 }
 
 static int64_t combine(int64_t a, int64_t b, mesh_reduce_op op)
@@ -71,6 +81,10 @@ static void put_expected(void *buf, size_t at, size_t i, int n, mesh_dtype t, me
         put(buf, at, t, v);
     } else if (t == MESH_F32) {
         ((float *)buf)[at] = (float)v / (float)n;
+    } else if (t == MESH_F16) {
+        ((uint16_t *)buf)[at] = float_to_f16((float)v / (float)n);
+    } else if (t == MESH_BF16) {
+        ((uint16_t *)buf)[at] = float_to_bf16((float)v / (float)n);
     } else {
         ((double *)buf)[at] = (double)v / (double)n;
     }
@@ -128,7 +142,7 @@ static int try_reduce_scatter(size_t count, mesh_dtype t, mesh_reduce_op op)
 
 static bool is_refused(mesh_dtype t, mesh_reduce_op op)
 {
-    bool is_float = t == MESH_F32 || t == MESH_F64;
+    bool is_float = dtype_kind(t) == DTYPE_FLOAT;
     return is_float ? op >= MESH_BAND : op == MESH_AVG;
 }
 
