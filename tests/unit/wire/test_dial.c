@@ -150,13 +150,13 @@ END_TEST
 START_TEST(a_missing_socket_is_tried_until_the_deadline)
 {
     int64_t begin = clock_now_ms();
-    start(60, true);
+    start(400, true); /* long enough for a first attempt on a busy machine */
     world_run(&w);
     ck_assert_int_eq(n_called, 1);
     ck_assert_int_eq(status, MESH_ETIMEDOUT);
-    ck_assert_ptr_nonnull(strstr(sentence, "within 60 ms"));
+    ck_assert_ptr_nonnull(strstr(sentence, "within 400 ms"));
     ck_assert_ptr_nonnull(strstr(sentence, "no such file"));
-    ck_assert_int_ge(clock_now_ms() - begin, 59);
+    ck_assert_int_ge(clock_now_ms() - begin, 399);
 }
 END_TEST
 
