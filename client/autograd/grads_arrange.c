@@ -13,10 +13,29 @@ static mesh_dtensor *narrow(mesh_dtensor *x, int dim, int64_t start, int64_t len
     return grad_op1(OP_narrow, x, &attr);
 }
 
-static mesh_dtensor *pad(mesh_dtensor *x, int dim, int64_t before, int64_t after)
+/* The only mesh dim that splits dim; -1: none, or several. */
+static int splitter(const mesh_placements *p, int dim)
 {
-    struct op_attr attr = { .dim = { dim }, .index = { before, after } };
-    return grad_op1(OP_pad, x, &attr);
+    int found = -1, n = 0;
+    for (int m = 0; m < p->n; m++) {
+        bool is_split = p->at[m].kind == MESH_IS_SHARD && p->at[m].dim == dim;
+        found = is_split ? m : found;
+        n += is_split;
+    }
+    return n == 1 ? found : -1;
+}
+
+/* dy between zeros, to the layout that the input had along dim: no rank makes more than its part. */
+static mesh_dtensor *pad_back(const struct grad_call *c, mesh_dtensor *dy, int dim, int64_t before, int64_t after)
+{
+    int m = splitter(&c->node->in_placements[0], dim);
+    if (dy != NULL && m >= 0 && dy->placements.at[m].kind == MESH_IS_PARTIAL) {
+        mesh_placements p = dy->placements;
+        p.at[m] = mesh_shard(dim);
+        dy = dtensor_redistribute(dy, &p);
+    }
+    struct op_attr attr = { .dim = { dim }, .index = { before, after }, .mode = m + 1 };
+    return grad_op1(OP_pad, dy, &attr);
 }
 
 static void permute_back(struct grad_call *c)
@@ -62,7 +81,7 @@ static void narrow_back(struct grad_call *c)
     const struct op_attr *a = &c->node->attr;
     int dim = dim_of(c->dy->shape, a->dim[0]);
     int64_t n = c->node->in_shape[0].dim[dim], start = a->index[0] < 0 ? a->index[0] + n : a->index[0];
-    c->dx[0] = pad(c->dy, dim, start, n - start - a->index[1]);
+    c->dx[0] = pad_back(c, c->dy, dim, start, n - start - a->index[1]);
 }
 const struct gradient g_narrow = { narrow_back, { 0 } };
 
@@ -73,17 +92,17 @@ static void select_back(struct grad_call *c)
     int dim = dim_of(x, a->dim[0]);
     int64_t n = x.dim[dim], at = a->index[0] < 0 ? a->index[0] + n : a->index[0];
     kept.dim[dim] = 1;
-    c->dx[0] = pad(grad_reshape(c->dy, kept), dim, at, n - at - 1);
+    c->dx[0] = pad_back(c, grad_reshape(c->dy, kept), dim, at, n - at - 1);
 }
 const struct gradient g_select = { select_back, { 0 } };
 
-static void pad_back(struct grad_call *c)
+static void padding(struct grad_call *c)
 {
     const struct op_attr *a = &c->node->attr;
     int dim = dim_of(c->dy->shape, a->dim[0]);
     c->dx[0] = narrow(c->dy, dim, a->index[0], c->node->in_shape[0].dim[dim]);
 }
-const struct gradient g_pad = { pad_back, { 0 } };
+const struct gradient g_pad = { padding, { 0 } };
 
 static void repeat_back(struct grad_call *c)
 {

@@ -91,6 +91,18 @@ static int splitter(mesh_dtensor *const *in, int n_in, int dim)
     return found;
 }
 
+/* The mesh dim that is to split the result of a padding whose input it has whole; -1: it has not. */
+static int wished_splitter(const mesh_dtensor *x, int dim, int wish)
+{
+    for (int m = 0; m < x->placements.n; m++) {
+        if (is_split(x, m, dim)) {
+            return -1;
+        }
+    }
+    bool can = wish < x->placements.n && x->mesh->size[wish] > 1;
+    return can && x->placements.at[wish].kind == MESH_IS_REPLICATE ? wish : -1;
+}
+
 /* Of several dims to be reversed, the only one that is split. */
 static int flipped_dim(const mesh_dtensor *x, uint32_t dims)
 {
@@ -187,6 +199,9 @@ bool window_find(const struct op_row *op, mesh_dtensor *const *in, const struct 
         return false;
     }
     w.mesh_dim = splitter(in, s->n_in, w.dim);
+    if (w.mesh_dim < 0 && op == &op_table[OP_pad] && s->attr.mode > 0) {
+        w.mesh_dim = wished_splitter(in[0], w.dim, s->attr.mode - 1);
+    }
     if (w.mesh_dim < 0 || !are_alike(in, s->n_in, w.mesh_dim, w.dim)) {
         return false;
     }
@@ -339,6 +354,9 @@ struct mesh_tensor *window_fetch(const struct window *w, int i, const mesh_dtens
 {
     if (!x->mesh->is_member) {
         return tensor_ref(x->local);
+    }
+    if (tensor_settle(x->local) < 0) {
+        return NULL;
     }
     struct exchange e = exchange_of(w, i, x);
     struct spans mine = wanted_by(&e, e.me);

@@ -166,10 +166,11 @@ int k_gather(const struct kernel_call *c)
     struct walk w;
     struct walk_at at;
     walk_elements(&w, index->shape, x->shape, d);
+    int64_t n = walk_inner(&w), step_y = walk_step(&w, 0), step_x = walk_step(&w, 1);
     for (bool more = r == 0 && walk_first(&w, &at); more; more = walk_next(&w, &at)) {
-        for (int64_t i = 0; i < walk_inner(&w); i++) {
-            int64_t y = at.offset[0] + i * walk_step(&w, 0), p = place(&range, index, y);
-            int64_t from = at.offset[1] + i * walk_step(&w, 1) + p * stride;
+        for (int64_t i = 0; i < n; i++) {
+            int64_t y = at.offset[0] + i * step_y, p = place(&range, index, y);
+            int64_t from = at.offset[1] + i * step_x + p * stride;
             char *to = (char *)c->out[0]->data + (size_t)y * item;
             if (is_here(&range, p)) {
                 memcpy(to, (const char *)x->data + (size_t)from * item, item);
@@ -188,9 +189,10 @@ int k_gather(const struct kernel_call *c)
         T *out = c->out[0]->data;                                                                                      \
         const T *src = c->in[2]->data;                                                                                 \
         int64_t stride = shape_inner(c->in[0]->shape, c->attr->dim[0]);                                                \
-        for (int64_t i = 0; i < walk_inner(w); i++) {                                                                  \
-            int64_t from = at->offset[0] + i * walk_step(w, 0), p = place(r, c->in[1], from);                          \
-            int64_t to = at->offset[1] + i * walk_step(w, 1) + p * stride;                                             \
+        int64_t n = walk_inner(w), step_src = walk_step(w, 0), step_out = walk_step(w, 1);                             \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            int64_t from = at->offset[0] + i * step_src, p = place(r, c->in[1], from);                                 \
+            int64_t to = at->offset[1] + i * step_out + p * stride;                                                    \
             if (is_here(r, p)) {                                                                                       \
                 out[to] = (T)((U)out[to] + (U)src[from]);                                                              \
             }                                                                                                          \
