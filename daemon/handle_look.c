@@ -148,24 +148,21 @@ static void fill_waiting(Mesh__V1__RankInfo *info, struct candidate *candidate, 
 /* The running generation's ranks, then those that wait for the next. */
 static int reply_ranks(struct client *c, uint64_t request, struct job *job, struct job_view *view)
 {
-    struct standings standings;
-    int r = standings_take(c->server, job, &standings);
-    if (r < 0) {
-        return r;
-    }
+    int r = 0;
+    struct standing_row *standing = standings_new(c->server, job);
     int64_t now_ms = clock_now_ms();
     size_t n_table = job->rendezvous.table == NULL ? 0 : job->rendezvous.size;
     size_t n_waiting = job->rendezvous.waiting.n;
     Mesh__V1__RankInfo **table = rank_table_new(job, now_ms);
     Mesh__V1__RankInfo **rows = mem_new_array(Mesh__V1__RankInfo *, n_table + n_waiting);
     Mesh__V1__RankInfo *waiting = mem_new_array(Mesh__V1__RankInfo, n_waiting);
-    if (table == NULL || rows == NULL || waiting == NULL) {
+    if (table == NULL || rows == NULL || waiting == NULL || standing == NULL) {
         r = err_no_memory((n_table + n_waiting) * sizeof *waiting, "a list of ranks");
         goto free_rows;
     }
     for (size_t i = 0; i < n_table; i++) {
         rows[i] = table[i];
-        rows[i]->standing = &standings.row[i].info;
+        rows[i]->standing = &standing[i].info;
     }
     for (size_t i = 0; i < n_waiting; i++) {
         fill_waiting(&waiting[i], &job->rendezvous.waiting.at[i], now_ms);
@@ -183,7 +180,7 @@ free_rows:
     mem_free(waiting);
     mem_free(rows);
     mem_free(table);
-    standings_fini(&standings);
+    mem_free(standing);
     return r;
 }
 

@@ -47,31 +47,24 @@ static void find_elsewhere(const struct job *job, uint64_t client, char *buf, si
     }
 }
 
-/* The recorder of a rank, or NULL, which is what an unknown one looks like. */
-static struct recorder_image *read_image(const struct server *s, const struct job *job, uint32_t rank)
-{
-    struct recorder_image *image = mem_alloc(sizeof *image);
-    if (image == NULL || rings_read(s, job, rank, image) == 0) {
-        return image;
-    }
-    log_debug("daemon", "job %s: rank %u: %s", job->rendezvous.job, rank, mesh_last_error()->message);
-    return mem_free(image);
-}
-
-static void look_at(struct snapshot *p, const struct server *s, const struct job *job, uint32_t rank)
+struct diagnose_rank snapshot_look(const struct server *s, const struct job *job, uint32_t rank,
+                                   struct recorder_image *image, char *elsewhere)
 {
     const struct member *m = &job->rendezvous.table[rank];
     const struct client *c = server_client(s, m->client);
     enum life life = job->liveness.of[rank].state;
-    p->image[rank] = read_image(s, job, rank);
-    find_elsewhere(job, m->client, p->elsewhere[rank], sizeof p->elsewhere[rank]);
-    p->rank[rank] = (struct diagnose_rank){
+    bool is_known = image != NULL && rings_read(s, job, rank, image) == 0;
+    if (!is_known) {
+        log_debug("daemon", "job %s: rank %u: %s", job->rendezvous.job, rank, mesh_last_error()->message);
+    }
+    find_elsewhere(job, m->client, elsewhere, ELSEWHERE_BYTES);
+    return (struct diagnose_rank){
         .life = life,
         .process = life == LIFE_JOINED && c != NULL ? process_look(c->pid, c->uid) : PROCESS_UNKNOWN,
         .host = m->host,
         .pid = m->pid,
-        .image = p->image[rank],
-        .elsewhere = p->elsewhere[rank],
+        .image = is_known ? image : NULL,
+        .elsewhere = elsewhere,
     };
 }
 
@@ -87,7 +80,8 @@ int snapshot_take(const struct server *s, struct job *job, int64_t after_ms, str
         return err_no_memory(p.n * sizeof *p.elsewhere, "a look at all ranks");
     }
     for (uint32_t rank = 0; rank < p.n; rank++) {
-        look_at(&p, s, job, rank);
+        p.image[rank] = mem_alloc(sizeof *p.image[rank]); /* NULL: its calls are not known */
+        p.rank[rank] = snapshot_look(s, job, rank, p.image[rank], p.elsewhere[rank]);
     }
     err_clear();
     p.input = (struct diagnose_input){ .now_ns = clock_now_ns(),

@@ -17,6 +17,11 @@ struct snapshot {
     uint32_t n;                         /* 0: no generation runs */
 };
 
+/* One rank: its recorder is read into image (of the result it is NULL when there is none), what it waits for at meshd into
+ * elsewhere [ELSEWHERE_BYTES]. */
+struct diagnose_rank snapshot_look(const struct server *s, const struct job *job, uint32_t rank,
+                                   struct recorder_image *image, char *elsewhere);
+
 int snapshot_take(const struct server *s, struct job *job, int64_t after_ms, struct snapshot *ret_snapshot);
 void snapshot_fini(struct snapshot *p);
 

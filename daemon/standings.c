@@ -1,63 +1,56 @@
-/* daemon/standings.c - where each rank of a job stands.
+/* daemon/standings.c - where each rank of a job stands; the recorders are read one after the other into one memory.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/standings.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/error.h"
 
-static void fill_call(struct standing_row *row, const struct snapshot *p, struct recorder_image *image)
+static void fill_call(struct standing_row *row, const struct recorder_image *image)
 {
     Mesh__V1__RankStanding *info = &row->info;
-    const struct recorder_call *latest = recorder_latest(image);
-    if (latest == NULL) {
+    const struct recorder_call *c = recorder_latest(image);
+    if (c == NULL) {
         return;
     }
-    struct recorder_call *c = &image->call[latest - image->call];
     const struct recorder_group *g = recorder_find_group(image, c->group);
-    int64_t since_ns = recorder_since_ns(c), now_ns = p->input.now_ns;
-    info->group = g != NULL ? image->group[g - image->group].name : "";
+    int64_t age_ns = clock_now_ns() - recorder_since_ns(c);
+    snprintf(row->group, sizeof row->group, "%s", g != NULL ? g->name : "");
+    memcpy(row->waited, c->waited, sizeof row->waited);
+    info->group = row->group;
     info->sequence = c->sequence;
     info->call = (char *)call_words_text(&c->words, row->call, sizeof row->call);
     info->call_state = (char *)recorder_state_name(c->state);
-    info->call_age_ms = since_ns < now_ns ? (uint64_t)(now_ns - since_ns) / 1000000 : 0;
-    if (!recorder_is_over(c)) {
-        info->n_waits_for = c->n_waited;
-        info->waits_for = c->waited;
-    }
+    info->call_age_ms = (uint64_t)(MAX(age_ns, 0) / 1000000);
+    info->n_waits_for = recorder_is_over(c) ? 0 : c->n_waited;
+    info->waits_for = row->waited;
 }
 
-static void fill(struct standing_row *row, const struct snapshot *p, uint32_t rank)
+struct standing_row *standings_new(const struct server *s, const struct job *job)
 {
-    mesh__v1__rank_standing__init(&row->info);
-    row->info.process = (char *)process_state_name(p->rank[rank].process);
-    row->info.is_recorded = p->image[rank] != NULL;
-    row->info.elsewhere = p->elsewhere[rank];
-    if (p->image[rank] != NULL) {
-        fill_call(row, p, p->image[rank]);
+    uint32_t n = job->rendezvous.table != NULL ? job->rendezvous.size : 0;
+    struct standing_row *row = mem_zalloc(n * sizeof *row);
+    struct recorder_image *image = mem_alloc(sizeof *image);
+    if (row == NULL || image == NULL) {
+        mem_free(row);
+        mem_free(image);
+        err_no_memory(n * sizeof *row + sizeof *image, "where the ranks stand");
+        return NULL;
     }
-}
-
-int standings_take(const struct server *s, struct job *job, struct standings *ret_standings)
-{
-    struct standings t;
-    int r = snapshot_take(s, job, 0, &t.snapshot);
-    if (r < 0) {
-        return r;
+    for (uint32_t i = 0; i < n; i++) {
+        struct diagnose_rank rank = snapshot_look(s, job, i, image, row[i].elsewhere);
+        mesh__v1__rank_standing__init(&row[i].info);
+        row[i].info.process = (char *)process_state_name(rank.process);
+        row[i].info.is_recorded = rank.image != NULL;
+        row[i].info.elsewhere = row[i].elsewhere;
+        if (rank.image != NULL) {
+            fill_call(&row[i], rank.image);
+        }
     }
-    t.row = mem_new_array(struct standing_row, t.snapshot.n);
-    if (t.row == NULL) {
-        snapshot_fini(&t.snapshot);
-        return err_no_memory(t.snapshot.n * sizeof *t.row, "where the ranks stand");
-    }
-    for (uint32_t i = 0; i < t.snapshot.n; i++) {
-        fill(&t.row[i], &t.snapshot, i);
-    }
-    *ret_standings = t;
-    return 0;
-}
-
-void standings_fini(struct standings *t)
-{
-    mem_free(t->row);
-    snapshot_fini(&t->snapshot);
+    mem_free(image);
+    err_clear();
+    return row;
 }

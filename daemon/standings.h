@@ -7,16 +7,14 @@
 #include "mesh/v1/control.pb-c.h"
 
 struct standing_row {
-    Mesh__V1__RankStanding info; /* points into the snapshot and the texts */
+    Mesh__V1__RankStanding info; /* points into the rest */
     char call[120];
+    char group[RECORDER_NAME_BYTES + 1];
+    char elsewhere[ELSEWHERE_BYTES];
+    uint32_t waited[RECORDER_MAX_WAITED];
 };
 
-struct standings {
-    struct snapshot snapshot;
-    struct standing_row *row; /* [snapshot.n] */
-};
-
-int standings_take(const struct server *s, struct job *job, struct standings *ret_standings);
-void standings_fini(struct standings *t);
+/* [ranks of the running generation]; NULL: out of memory, error set.  For mem_free(). */
+struct standing_row *standings_new(const struct server *s, const struct job *job);
 
 #endif
