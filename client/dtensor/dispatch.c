@@ -291,8 +291,8 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
     int r = 0;
     for (int i = 0; r == 0 && i < op->n_in; i++) {
         if (in[i]) {
-            local[i] = d->window.is_used ? window_fetch(&d->window, i, in[i])
-                                         : redistribute_run(in[i], &d->choice.in[i]);
+            local[i] =
+                d->window.is_used ? window_fetch(&d->window, i, in[i]) : redistribute_run(in[i], &d->choice.in[i]);
         }
         r = in[i] && !local[i] ? last_status() : 0;
     }
@@ -315,13 +315,13 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
     return r;
 }
 
-int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+static int recall_or_decide(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
+                            struct decision *ret_decision)
 {
     static const struct op_attr none;
     const struct op_row *op = &op_table[id];
     int r = check_inputs(op, id, in);
     struct signature s;
-    struct decision d;
     if (r < 0) {
         return r;
     }
@@ -331,12 +331,29 @@ int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
         return err_set(MESH_ESHAPE, "%s: a shape of %d dims; at most %d", op->name, attr->shape.ndim, MESH_MAX_NDIM);
     }
     sign_all(id, in, attr, &s);
-    if (!memory_recall(st, s.word, s.n * 8, &d, sizeof d)) {
-        r = decide(op, in, attr, &d);
-        if (r < 0) {
-            return r;
-        }
-        memory_store(st, s.word, s.n * 8, &d, sizeof d);
+    if (memory_recall(st, s.word, s.n * 8, ret_decision, sizeof *ret_decision)) {
+        return 0;
     }
-    return run(op, &d, in, ret_out);
+    r = decide(op, in, attr, ret_decision);
+    if (r == 0) {
+        memory_store(st, s.word, s.n * 8, ret_decision, sizeof *ret_decision);
+    }
+    return r;
+}
+
+int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+{
+    struct decision d;
+    int r = recall_or_decide(id, in, attr, &d);
+    return r < 0 ? r : run(&op_table[id], &d, in, ret_out);
+}
+
+int op_foresee(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, struct op_outcome *ret_outcome)
+{
+    struct decision d;
+    int r = recall_or_decide(id, in, attr, &d);
+    if (r == 0) {
+        *ret_outcome = (struct op_outcome){ .shape = d.out[0], .dtype = d.out_dtype[0], .placements = d.choice.out[0] };
+    }
+    return r;
 }

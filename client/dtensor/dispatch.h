@@ -44,6 +44,14 @@ const struct op_row *op_find(const char *name); /* NULL: no such row */
  * set: legality is decided from global facts before any traffic.  No tape: autograd/apply.c adds it. */
 int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
 
+/* What output 0 would be, without any work or traffic; refuses as op_apply() does. */
+struct op_outcome {
+    mesh_shape shape;
+    mesh_dtype dtype;
+    mesh_placements placements;
+};
+int op_foresee(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, struct op_outcome *ret_outcome);
+
 /* The cheapest right placements of the inputs and outputs; a pure function of its arguments. */
 struct op_choice {
     mesh_placements in[OP_MAX_INPUTS], out[OP_MAX_OUTPUTS];

@@ -395,6 +395,49 @@ CASE(refusals_name_operator_argument_and_way_out_case118)
     return 0;
 }
 
+/* --- in place ------------------------------------------------------------------------------------------------------ */
+
+CASE(in_place_forms_keep_the_layout_or_refuse_case105_case106)
+{
+    mesh_dtensor *x = pending(m, MESH_SUM, 1, VALUES(64, 64)), *ten = whole(m, 10);
+    mesh_comm_reset();
+    REFUSED(mesh_clamp_(x, -INFINITY, 10), MESH_EINVAL, "use the form that makes a new tensor");
+    REFUSED(mesh_relu_(x), MESH_EINVAL, "its parts cannot be changed one by one");
+    REFUSED(mesh_add_(ten, x), MESH_EINVAL, "is pending on mesh dim 0");
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
+    EXPECT(mesh_clamp(x, -INFINITY, 10), 10);
+    mesh_dtensor *y = pending(m, MESH_SUM, 1, VALUES(1, 2));
+    mesh_comm_reset();
+    REQUIRE(mesh_add_(y, ten) == y && KIND(y).kind == MESH_IS_PARTIAL && KIND(y).op == MESH_SUM);
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
+    EXPECT(y, 13);
+    EXPECT(mesh_mul_scalar_(mesh_sub_(y, y), 3), 0);
+    EXPECT(mesh_fill_(y, 7), 7);
+    EXPECT(mesh_copy_(y, x), 128);
+    mesh_dtensor *most = pending(m, MESH_MAX, 2, VALUES(1, 5, 4, 2));
+    EXPECT(mesh_clamp_(mesh_add_(most, ten), 0, 14.5), 14, 14.5);
+    REQUIRE(KIND(most).op == MESH_MAX);
+    REFUSED(mesh_neg_(most), MESH_EINVAL, "neg_");
+    return 0;
+}
+
+CASE(in_place_forms_write_into_the_memory_that_is_there)
+{
+    mesh_dtensor *x = laid(m, mesh_shard(0), SHAPE(3), MESH_F32, VALUES(1, 2, 3)), *same = mesh_detach(x);
+    mesh_dtensor *row = laid(m, mesh_shard(0), SHAPE(1), MESH_I64, VALUES(2));
+    REQUIRE(mesh_mul_(x, row) == x && mesh_dtype_of(x) == MESH_F32 && KIND(x).kind == MESH_IS_SHARD);
+    EXPECT(same, 2, 4, 6);
+    EXPECT(mesh_div_(mesh_add_scalar_(x, 2), row), 2, 3, 4);
+    EXPECT(mesh_neg_(mesh_relu_(mesh_neg_(same))), 0, 0, 0);
+    EXPECT(mesh_copy_(x, row), 2, 2, 2);
+    EXPECT(mesh_fill_(same, 0.5), 0.5, 0.5, 0.5);
+    EXPECT(x, 0.5, 0.5, 0.5);
+    REFUSED(mesh_add_(row, x), MESH_EINVAL, "x is i64 and cannot keep what becomes f32");
+    REFUSED(mesh_add_(whole(m, 1), laid(m, mesh_replicate(), SHAPE(3), MESH_F64, VALUES(1, 2, 3))), MESH_ESHAPE, "[3]");
+    REFUSED(mesh_add_(mesh_requires_grad(x, true), row), MESH_ESTATE, "requires a gradient");
+    return 0;
+}
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("pointwise");
@@ -419,6 +462,8 @@ Suite *test_suite(void)
     tcase_add_test(t, broadcasting_over_shards_case115);
     tcase_add_test(t, equal_is_the_same_on_every_rank_case116);
     tcase_add_test(t, refusals_name_operator_argument_and_way_out_case118);
+    tcase_add_test(t, in_place_forms_keep_the_layout_or_refuse_case105_case106);
+    tcase_add_test(t, in_place_forms_write_into_the_memory_that_is_there);
     suite_add_tcase(s, t);
     return s;
 }
