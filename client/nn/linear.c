@@ -2,20 +2,15 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
-#include "base/alloc.h"
 #include "base/error.h"
 #include "core/scope.h"
 #include "nn/module.h"
 
-struct linear {
-    mesh_module *module;
-};
-
 static mesh_dtensor *forward(void *self, mesh_dtensor *x)
 {
-    const struct linear *l = self;
-    struct parameter *bias = module_own_parameter(l->module, "bias");
-    mesh_dtensor *w = parameter_value(module_own_parameter(l->module, "weight"));
+    mesh_module *m = self;
+    struct parameter *bias = module_own_parameter(m, "bias");
+    mesh_dtensor *w = parameter_value(module_own_parameter(m, "weight"));
     mesh_dtensor *b = w == NULL || bias == NULL ? NULL : parameter_value(bias);
     if (w == NULL || (bias != NULL && b == NULL)) {
         return scope_fail((int)mesh_last_error()->status);
@@ -23,21 +18,7 @@ static mesh_dtensor *forward(void *self, mesh_dtensor *x)
     return mesh_linear(x, w, b);
 }
 
-static void free_linear(void *self)
-{
-    mem_free(self);
-}
-
-const mesh_module_class linear_class = { .name = "linear", .forward = forward, .free = free_linear };
-
-static mesh_placements replicated(const mesh_device_mesh *m)
-{
-    mesh_placements p = { .n = m->ndim };
-    for (int d = 0; d < p.n; d++) {
-        p.at[d] = mesh_replicate();
-    }
-    return p;
-}
+const mesh_module_class linear_class = { .name = "linear", .forward = forward };
 
 /* One key for the layer; its two parameters draw from streams far apart under it. */
 static int add_parameters(mesh_module *module, mesh_device_mesh *m, const int64_t *in_out,
@@ -48,7 +29,7 @@ static int add_parameters(mesh_module *module, mesh_device_mesh *m, const int64_
         .mesh = m,
         .shape = MESH_SHAPE(in_out[1], in_out[0]),
         .dtype = MESH_F32,
-        .placements = replicated(m),
+        .placements = placements_replicated(m),
         .fill = { .kind = FILL_UNIFORM, .a = -bound, .b = bound, .key = dtensor_next_key(m->session, o->seed) },
     };
     int r = module_add_recipe(module, "weight", &recipe);
@@ -58,20 +39,6 @@ static int add_parameters(mesh_module *module, mesh_device_mesh *m, const int64_
     recipe.shape = MESH_SHAPE(in_out[1]);
     recipe.fill.key.call += UINT64_C(1) << 62;
     return module_add_recipe(module, "bias", &recipe);
-}
-
-static mesh_module *new_linear(void)
-{
-    struct linear *l = mem_new(struct linear);
-    if (l == NULL) {
-        err_no_memory(sizeof *l, "a linear layer");
-        return NULL;
-    }
-    mesh_module *module = module_new(&linear_class, l);
-    if (module != NULL) {
-        l->module = module;
-    }
-    return module;
 }
 
 MESH_API mesh_module *mesh_nn_linear_opt(mesh_device_mesh *m, int64_t in, int64_t out, const mesh_nn_linear_options *o)
@@ -87,7 +54,7 @@ MESH_API mesh_module *mesh_nn_linear_opt(mesh_device_mesh *m, int64_t in, int64_
         return scope_fail(err_set(MESH_EINVAL, "a linear layer of %lld inputs and %lld outputs; both must be 1 or more",
                                   (long long)in, (long long)out));
     }
-    mesh_module *module = new_linear();
+    mesh_module *module = module_new_own(&linear_class);
     int64_t in_out[2] = { in, out };
     if (module == NULL || add_parameters(module, m, in_out, o != NULL ? o : &defaults) < 0) {
         mesh_module_free(module);

@@ -32,7 +32,8 @@ static void unlink_module(mesh_module *m)
     }
 }
 
-mesh_module *module_new(const mesh_module_class *cls, void *self)
+/* Of no class yet; NULL: error set, and self has ended. */
+static mesh_module *new_module(void *self, void (*free_self)(void *self))
 {
     struct nn_session *session = nn_session_current();
     mesh_module *m = session == NULL ? NULL : mem_new(mesh_module);
@@ -40,16 +41,47 @@ mesh_module *module_new(const mesh_module_class *cls, void *self)
         if (session != NULL) {
             err_no_memory(sizeof *m, "a module");
         }
-        if (cls->free != NULL) {
-            cls->free(self);
+        if (free_self != NULL) {
+            free_self(self);
         }
         return NULL;
     }
-    m->class_ = cls;
     m->self = self;
     m->id = atomic_fetch_add(&last_id, 1) + 1;
     link_module(session, m);
     return m;
+}
+
+mesh_module *module_new(const mesh_module_class *cls, void *self)
+{
+    mesh_module *m = new_module(self, cls->free);
+    if (m != NULL) {
+        m->class_ = cls;
+    }
+    return m;
+}
+
+mesh_module *module_new_of_inputs(const mesh_inputs_class *cls, void *self)
+{
+    mesh_module *m = new_module(self, cls->free);
+    if (m != NULL) {
+        m->inputs_class = cls;
+    }
+    return m;
+}
+
+mesh_module *module_new_own(const mesh_module_class *cls)
+{
+    mesh_module *m = module_new(cls, NULL);
+    if (m != NULL) {
+        m->self = m;
+    }
+    return m;
+}
+
+const char *module_class_name(const mesh_module *m)
+{
+    return m->class_ != NULL ? m->class_->name : m->inputs_class->name;
 }
 
 static void leave_parent(mesh_module *m)
@@ -75,8 +107,9 @@ static void free_one(mesh_module *m)
     }
     VEC_FINI(&m->parameters);
     VEC_FINI(&m->children);
-    if (m->class_->free != NULL) {
-        m->class_->free(m->self);
+    void (*free_self)(void *self) = m->class_ != NULL ? m->class_->free : m->inputs_class->free;
+    if (free_self != NULL) {
+        free_self(m->self);
     }
     unlink_module(m);
     mem_free(m->path);
@@ -200,6 +233,16 @@ struct parameter *module_own_parameter(mesh_module *m, const char *name)
     for (size_t i = 0; i < m->parameters.n; i++) {
         if (strcmp(m->parameters.at[i].name, name) == 0) {
             return &m->parameters.at[i];
+        }
+    }
+    return NULL;
+}
+
+mesh_module *module_child(const mesh_module *m, const char *name)
+{
+    for (size_t i = 0; i < m->children.n; i++) {
+        if (strcmp(m->children.at[i].name, name) == 0) {
+            return m->children.at[i].module;
         }
     }
     return NULL;

@@ -3,6 +3,15 @@
 #include "base/error.h"
 #include "nn/module.h"
 
+mesh_placements placements_replicated(const mesh_device_mesh *m)
+{
+    mesh_placements p = { .n = m->ndim };
+    for (int d = 0; d < p.n; d++) {
+        p.at[d] = mesh_replicate();
+    }
+    return p;
+}
+
 /* Moves the value out of the scope it was made in, to the module. */
 static void adopt(struct parameter *p, mesh_dtensor *value)
 {

@@ -1,11 +1,7 @@
-/* client/nn/public_nn.c - the functions of mesh/nn.h about modules: building, walking, running.
+/* client/nn/public_nn.c - the functions of mesh/nn.h about modules: building and walking.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/nn.h>
 
-#include <string.h>
-
-#include "autograd/border.h"
-#include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
@@ -37,6 +33,37 @@ MESH_API mesh_module *mesh_module_new(const mesh_module_class *cls, void *self)
     }
     mesh_module *m = module_new(cls, self);
     return m != NULL ? m : fail_last();
+}
+
+MESH_API mesh_module *mesh_module_new_of_inputs(const mesh_inputs_class *cls, void *self)
+{
+    bool is_well = scope_enter(__func__);
+    if (is_well && (cls == NULL || cls->name == NULL || cls->forward == NULL)) {
+        scope_fail(err_set(MESH_EINVAL, "a module class needs a name and a forward function"));
+        is_well = false;
+    }
+    if (!is_well) {
+        if (cls != NULL && cls->free != NULL) {
+            cls->free(self);
+        }
+        return NULL;
+    }
+    mesh_module *m = module_new_of_inputs(cls, self);
+    return m != NULL ? m : fail_last();
+}
+
+MESH_API int mesh_module_train(mesh_module *m, bool on)
+{
+    if (!scope_enter(__func__)) {
+        return (int)mesh_last_error()->status;
+    }
+    if (m == NULL) {
+        return failed(err_set(MESH_EINVAL, "the module is NULL"));
+    }
+    for (mesh_module *at = m; at != NULL; at = module_following(m, at)) {
+        at->is_evaluated = !on;
+    }
+    return 0;
 }
 
 MESH_API int mesh_module_add(mesh_module *m, const char *name, mesh_module *child)
@@ -78,41 +105,6 @@ MESH_API int mesh_module_add_parameter(mesh_module *m, const char *name, mesh_dt
     return r < 0 ? failed(r) : 0;
 }
 
-static const char *name_in_parent(const mesh_module *m)
-{
-    const struct module_child *c = m->parent->children.at;
-    while (c->module != m) {
-        c++;
-    }
-    return c->name;
-}
-
-/* "blocks.0.up.weight": the names from below root to the owner, then the parameter's; kept by root.  NULL: error
- * set. */
-static const char *path_of(mesh_module *root, const mesh_module *owner, const char *name)
-{
-    size_t n = strlen(name) + 1;
-    for (const mesh_module *m = owner; m != root; m = m->parent) {
-        n += strlen(name_in_parent(m)) + 1;
-    }
-    char *path = mem_alloc(n);
-    if (path == NULL) {
-        err_no_memory(n, "the name of a parameter");
-        return NULL;
-    }
-    char *at = path + n - strlen(name) - 1; /* from the end, as the way leads upwards */
-    strcpy(at, name);
-    for (const mesh_module *m = owner; m != root; m = m->parent) {
-        size_t length = strlen(name_in_parent(m));
-        *--at = '.';
-        at -= length;
-        memcpy(at, name_in_parent(m), length);
-    }
-    mem_free(root->path);
-    root->path = path;
-    return path;
-}
-
 MESH_API mesh_dtensor *mesh_module_parameter(mesh_module *m, size_t i, const char **ret_name)
 {
     if (!scope_enter(__func__)) {
@@ -127,7 +119,7 @@ MESH_API mesh_dtensor *mesh_module_parameter(mesh_module *m, size_t i, const cha
         return NULL;
     }
     mesh_dtensor *value = parameter_value(p);
-    const char *path = value == NULL || ret_name == NULL ? p->name : path_of(m, owner, p->name);
+    const char *path = value == NULL || ret_name == NULL ? p->name : module_path(m, owner, p->name);
     if (value == NULL || path == NULL) {
         return fail_last();
     }
@@ -137,59 +129,26 @@ MESH_API mesh_dtensor *mesh_module_parameter(mesh_module *m, size_t i, const cha
     return value;
 }
 
-/* x with the placement on some mesh dims as wanted[d] says; kind 0: as it is.  NULL: error set. */
-static mesh_dtensor *bring_to(mesh_dtensor *x, const mesh_placement *wanted)
+static int check_path(const mesh_module *m, const char *path)
 {
-    mesh_placements p = x->placements;
-    for (int d = 0; d < p.n; d++) {
-        p.at[d] = wanted[d].kind != 0 ? wanted[d] : p.at[d];
-    }
-    int r = placements_check("module", x->shape, x->dtype, x->mesh->ndim, &p);
-    if (r < 0 || mesh_placements_equal(p, x->placements)) {
-        return r < 0 ? NULL : x;
-    }
-    return ag_redistribute(x, &p);
+    return m != NULL && path != NULL ? 0 : err_set(MESH_EINVAL, "the %s is NULL", m == NULL ? "module" : "path");
 }
 
-static mesh_dtensor *bring_input(const mesh_module *m, mesh_dtensor *x)
-{
-    mesh_placement first[MESH_MAX_MESH_NDIM], then[MESH_MAX_MESH_NDIM];
-    for (int d = 0; d < MESH_MAX_MESH_NDIM; d++) {
-        first[d] = m->io[d].input;
-        then[d] = m->io[d].needed;
-    }
-    x = bring_to(x, first);
-    return x == NULL ? NULL : bring_to(x, then);
-}
-
-static mesh_dtensor *bring_output(const mesh_module *m, mesh_dtensor *y)
-{
-    mesh_placement wanted[MESH_MAX_MESH_NDIM];
-    for (int d = 0; d < MESH_MAX_MESH_NDIM; d++) {
-        wanted[d] = m->io[d].output;
-    }
-    return bring_to(y, wanted);
-}
-
-MESH_API mesh_dtensor *mesh_forward(mesh_module *m, mesh_dtensor *x)
+MESH_API mesh_module *mesh_module_at(mesh_module *m, const char *path)
 {
     if (!scope_enter(__func__)) {
         return NULL;
     }
-    if (m == NULL || x == NULL) {
-        return scope_fail(err_set(MESH_EINVAL, "the %s is NULL", m == NULL ? "module" : "input"));
-    }
-    x = bring_input(m, x);
-    if (x == NULL) {
-        return fail_last();
-    }
-    mesh_dtensor *y = m->class_->forward(m->self, x);
+    mesh_module *found = check_path(m, path) < 0 ? NULL : module_at(m, path);
+    return found != NULL ? found : fail_last();
+}
+
+MESH_API mesh_dtensor *mesh_module_parameter_at(mesh_module *m, const char *path)
+{
     if (!scope_enter(__func__)) {
         return NULL;
     }
-    if (y == NULL) {
-        return scope_fail(err_set(MESH_EINVAL, "the forward function of \"%s\" returned NULL", m->class_->name));
-    }
-    y = bring_output(m, y);
-    return y != NULL ? y : fail_last();
+    struct parameter *p = check_path(m, path) < 0 ? NULL : module_parameter_at(m, path);
+    mesh_dtensor *value = p == NULL ? NULL : parameter_value(p);
+    return value != NULL ? value : fail_last();
 }

@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/parallel.h>
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/scope.h"
@@ -16,14 +18,23 @@ struct job { /* one module's part of the plan */
 };
 typedef VEC(struct job) job_list;
 
-static int check_module(const struct style_row *row, mesh_module *m, const char *mesh_dim, int *ret_dim)
+/* A module without parameters (dropout) is taken to live where those around it do. */
+static mesh_device_mesh *mesh_of(mesh_module *root, mesh_module *m)
 {
-    struct parameter *weight = m->class_ == &linear_class ? module_own_parameter(m, "weight") : NULL;
-    if (weight == NULL) {
-        return err_set(MESH_EUNSUPPORTED, "the %s style is for linear layers; this module is a \"%s\"", row->name,
-                       m->class_->name);
+    mesh_module *owner = NULL;
+    struct parameter *p = module_tree_parameter(m, 0, &owner);
+    p = p != NULL ? p : module_tree_parameter(root, 0, &owner);
+    if (p == NULL) {
+        err_set(MESH_EINVAL, "no module below the root has a parameter, so its mesh is not known");
+        return NULL;
     }
-    int d = mesh_dim_index(parameter_mesh(weight), mesh_dim);
+    return parameter_mesh(p);
+}
+
+static int check_module(mesh_module *root, mesh_module *m, const char *mesh_dim, int *ret_dim)
+{
+    mesh_device_mesh *mesh = mesh_of(root, m);
+    int d = mesh == NULL ? -1 : mesh_dim_index(mesh, mesh_dim);
     if (d < 0) {
         return (int)mesh_last_error()->status;
     }
@@ -37,11 +48,10 @@ static int check_module(const struct style_row *row, mesh_module *m, const char 
 static int add_jobs(mesh_module *root, const char *mesh_dim, const mesh_parallel_plan *p, job_list *jobs)
 {
     module_list found = { .at = NULL };
-    const struct style_row *row = style_find(&p->style);
-    int r = row == NULL ? MESH_EINVAL : match_modules(root, p->module, &found);
+    int r = match_modules(root, p->module, &found);
     for (size_t i = 0; r == 0 && i < found.n; i++) {
-        struct job job = { .module = found.at[i], .row = row, .style = p->style };
-        r = check_module(row, job.module, mesh_dim, &job.mesh_dim);
+        struct job job = { .module = found.at[i], .row = style_find(&p->style, found.at[i]), .style = p->style };
+        r = job.row == NULL ? (int)mesh_last_error()->status : check_module(root, job.module, mesh_dim, &job.mesh_dim);
         for (size_t j = 0; r == 0 && j < jobs->n; j++) {
             if (jobs->at[j].module == job.module) {
                 r = err_set(MESH_ESTATE, "the plan names one module twice, at last as \"%s\"", p->module);
@@ -58,31 +68,26 @@ static int add_jobs(mesh_module *root, const char *mesh_dim, const mesh_parallel
     return r < 0 ? err_wrap(r, "\"%s\"", p->module) : 0;
 }
 
-static int lay_out(mesh_module *m, const char *name, int mesh_dim, mesh_placement wanted)
+static int lay_out(struct parameter *p, int mesh_dim, mesh_placement wanted)
 {
-    struct parameter *p = module_own_parameter(m, name);
-    if (p == NULL) {
-        return 0; /* a layer without bias */
-    }
     mesh_placements placements = *parameter_placements(p);
     placements.at[mesh_dim] = wanted;
     return parameter_lay_out(p, &placements);
 }
 
+/* Parameters other than a bias are laid out like the weight: the sequence style's modules may have any. */
 static int run(const struct job *job)
 {
-    const struct style_row *row = job->row;
-    int r = lay_out(job->module, "weight", job->mesh_dim, row->weight);
-    r = r < 0 ? r : lay_out(job->module, "bias", job->mesh_dim, row->bias);
-    if (r < 0) {
-        return r;
+    mesh_module *m = job->module;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < m->parameters.n; i++) {
+        struct parameter *p = &m->parameters.at[i];
+        r = lay_out(p, job->mesh_dim, strcmp(p->name, "bias") == 0 ? job->row->bias : job->row->weight);
     }
-    job->module->io[job->mesh_dim] = (struct module_io){
-        .input = job->style.input.kind != 0 ? job->style.input : row->input,
-        .needed = row->needed,
-        .output = job->style.output.kind != 0 ? job->style.output : row->output,
-    };
-    return 0;
+    if (r == 0) {
+        m->io[job->mesh_dim] = style_io(job->row, &job->style);
+    }
+    return r;
 }
 
 static int apply(mesh_module *root, const char *mesh_dim, const mesh_parallel_plan *plan)

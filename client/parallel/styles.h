@@ -8,12 +8,17 @@
 #include "nn/module.h"
 
 struct style_row {
+    int kind;
     const char *name;
+    const mesh_module_class *class_;      /* NULL: any module */
     mesh_placement weight, bias;          /* of the parameters */
     mesh_placement input, needed, output; /* of the activations; Shard(-1) is the last dim */
 };
 
-/* NULL: MESH_EINVAL set. */
-const struct style_row *style_find(const mesh_style *s);
+/* The row of a style for this module; NULL: MESH_EINVAL or MESH_EUNSUPPORTED set. */
+const struct style_row *style_find(const mesh_style *s, const mesh_module *m);
+
+/* What the style does to inputs and results, with what the caller asked for instead. */
+struct module_io style_io(const struct style_row *row, const mesh_style *s);
 
 #endif
