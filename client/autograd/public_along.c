@@ -28,34 +28,21 @@ static int dim_attr(const char *name, const mesh_dtensor *x, int dim, struct op_
     return r;
 }
 
-typedef mesh_dtensor *(*sharded_fn)(mesh_dtensor *x, int dim);
-
-static mesh_dtensor *softmax(enum op_id id, mesh_dtensor *x, int dim, sharded_fn by_shards)
+static mesh_dtensor *softmax(enum op_id id, mesh_dtensor *x, int dim)
 {
     struct op_attr attr;
     int r = dim_attr(op_table[id].name, x, dim, &attr);
-    if (r < 0) {
-        return scope_fail(r);
-    }
-    dim = attr.dim[0];
-    if (!is_sharded_along(x, UINT32_C(1) << dim) || x->shape.dim[dim] == 0 || dtype_kind(x->dtype) != DTYPE_FLOAT) {
-        return public_apply(id, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr);
-    }
-    x = settled(x);
-    struct tape_entry e = {
-        .name = op_table[id].name, .gradient = gradient_of(id), .attr = &attr, .n_in = 1, .in = &x
-    };
-    return or_fail(x == NULL ? NULL : recorded(&e, by_shards(x, dim)));
+    return r < 0 ? scope_fail(r) : or_fail(softmax_of(id, x, attr.dim[0]));
 }
 
 MESH_API mesh_dtensor *mesh_softmax(mesh_dtensor *x, int dim)
 {
-    return public_enter(__func__, &x, 1) ? softmax(OP_softmax, x, dim, sharded_softmax) : NULL;
+    return public_enter(__func__, &x, 1) ? softmax(OP_softmax, x, dim) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_log_softmax(mesh_dtensor *x, int dim)
 {
-    return public_enter(__func__, &x, 1) ? softmax(OP_log_softmax, x, dim, sharded_log_softmax) : NULL;
+    return public_enter(__func__, &x, 1) ? softmax(OP_log_softmax, x, dim) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_cumsum(mesh_dtensor *x, int dim)

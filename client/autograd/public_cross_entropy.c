@@ -19,6 +19,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
+#include "tensor/shape.h"
 
 static int read_options(const char *name, const mesh_dtensor *logits, const mesh_cross_entropy_options *o,
                         struct op_attr *ret_attr)
@@ -162,6 +163,53 @@ static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_att
     return r < 0 || recorded(&e, ret_out[0]) != NULL ? r : (int)mesh_last_error()->status;
 }
 
+/* weight as [1, classes, 1...], to broadcast over rows. */
+static int shape_weight(const mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor **ret_weight)
+{
+    int class_dim = x->shape.ndim == 1 ? 0 : 1;
+    char text[SHAPE_TEXT_BYTES];
+    if (weight->shape.ndim != 1 || weight->shape.dim[0] != x->shape.dim[class_dim] || weight->dtype != x->dtype) {
+        return err_set(MESH_ESHAPE, "a weight of %s %s for %lld classes of %s", dtype_name(weight->dtype),
+                       shape_text(weight->shape, text, sizeof text), (long long)x->shape.dim[class_dim],
+                       dtype_name(x->dtype));
+    }
+    mesh_dtensor *plain = dtensor_alias(weight); /* it has no gradient */
+    *ret_weight = grad_reshape(plain, kept_shape(x->shape, ~(UINT32_C(1) << class_dim)));
+    return *ret_weight != NULL ? 0 : (int)mesh_last_error()->status;
+}
+
+/* The loss of weighted log-probabilities; the mean divides by the weights of the targets, which is the loss of -weight. */
+static int weighted(mesh_dtensor *log_probabilities, mesh_dtensor *target, mesh_dtensor *weight,
+                    const struct op_attr *attr, mesh_dtensor **ret_loss)
+{
+    struct op_attr plain = *attr, whole = { .shape = log_probabilities->shape };
+    mesh_dtensor *in[OP_MAX_INPUTS] = { log_probabilities, weight }, *out[OP_MAX_OUTPUTS], *total[OP_MAX_OUTPUTS];
+    int r = ag_apply(OP_mul, in, NULL, out);
+    in[0] = r < 0 ? NULL : out[0];
+    in[1] = target;
+    r = r < 0 ? r : apply_rows(OP_nll_loss_rows, OP_nll_loss_sum, in, attr, out);
+    *ret_loss = r < 0 ? NULL : out[0];
+    if (r < 0 || attr->mode != MESH_REDUCTION_MEAN) {
+        return r;
+    }
+    plain.value[0] = 0;
+    in[0] = grad_op1(OP_expand, grad_op1(OP_neg, weight, NULL), &whole);
+    r = in[0] == NULL ? (int)mesh_last_error()->status : apply_plain(OP_nll_loss_sum, in, &plain, total);
+    return r < 0 ? r : mean(out[0], total[0], ret_loss);
+}
+
+static int weighted_cross_entropy(mesh_dtensor *const *in, mesh_dtensor *weight, int class_dim,
+                                  const struct op_attr *attr, mesh_dtensor **ret_loss)
+{
+    int r = check(in, attr);
+    r = r < 0 ? r : shape_weight(in[0], weight, &weight);
+    mesh_dtensor *log_probabilities = r < 0 ? NULL : softmax_of(OP_log_softmax, in[0], class_dim);
+    if (log_probabilities == NULL) {
+        return (int)mesh_last_error()->status;
+    }
+    return weighted(log_probabilities, in[1], weight, attr, ret_loss);
+}
+
 static int cross_entropy(mesh_dtensor *logits, mesh_dtensor *target, const mesh_cross_entropy_options *o,
                          mesh_dtensor **ret_loss)
 {
@@ -170,6 +218,9 @@ static int cross_entropy(mesh_dtensor *logits, mesh_dtensor *target, const mesh_
     int r = read_options("cross_entropy", logits, o, &attr), class_dim = logits->shape.ndim == 1 ? 0 : 1;
     if (r < 0) {
         return r;
+    }
+    if (o != NULL && o->weight != NULL) {
+        return weighted_cross_entropy(in, o->weight, class_dim, &attr, ret_loss);
     }
     if (is_sharded_along(logits, UINT32_C(1) << class_dim)) {
         r = apply_by_shards(in, class_dim, &attr, out);
@@ -205,6 +256,12 @@ static int nll_loss(mesh_dtensor *log_probabilities, mesh_dtensor *target, const
         as.ignore_index = o->ignore_index;
     }
     int r = read_options("nll_loss", log_probabilities, &as, &attr);
+    if (r == 0 && o != NULL && o->weight != NULL) {
+        mesh_dtensor *weight = NULL;
+        r = check(in, &attr);
+        r = r < 0 ? r : shape_weight(log_probabilities, o->weight, &weight);
+        return r < 0 ? r : weighted(log_probabilities, target, weight, &attr, ret_loss);
+    }
     r = r < 0 ? r : apply_rows(OP_nll_loss_rows, OP_nll_loss_sum, in, &attr, out);
     if (r == 0 && attr.mode == MESH_REDUCTION_MEAN) {
         r = mean(out[0], out[1], &out[0]);

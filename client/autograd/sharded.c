@@ -4,6 +4,7 @@
 
 #include "autograd/apply.h"
 #include "autograd/border.h"
+#include "base/dtype.h"
 #include "dtensor/along.h"
 #include "tensor/shape.h"
 
@@ -85,6 +86,24 @@ mesh_dtensor *sharded_log_softmax(mesh_dtensor *x, int dim)
     mesh_dtensor *m = extreme_kept(OP_amax, x, dims);
     mesh_dtensor *s = sum_kept(grad_op2(OP_exp_shifted, x, m, NULL), dims);
     return grad_op2(OP_plus_log, grad_op2(OP_sub, x, m, NULL), s, &(struct op_attr){ .value = { -1 } });
+}
+
+mesh_dtensor *softmax_of(enum op_id id, mesh_dtensor *x, int dim)
+{
+    struct op_attr attr = { .dim = { dim } };
+    mesh_dtensor *in[OP_MAX_INPUTS] = { x }, *out[OP_MAX_OUTPUTS];
+    bool is_float = dtype_kind(x->dtype) == DTYPE_FLOAT; /* others are refused by the operator itself */
+    if (!is_sharded_along(x, UINT32_C(1) << dim) || x->shape.dim[dim] == 0 || !is_float) {
+        return ag_apply(id, in, &attr, out) < 0 ? NULL : out[0];
+    }
+    x = in[0] = settled(x);
+    if (x == NULL) {
+        return NULL;
+    }
+    struct tape_entry e = {
+        .name = op_table[id].name, .gradient = gradient_of(id), .attr = &attr, .n_in = 1, .in = in
+    };
+    return recorded(&e, id == OP_softmax ? sharded_softmax(x, dim) : sharded_log_softmax(x, dim));
 }
 
 /* The result of a reduction that kept its dims, with or without them. */

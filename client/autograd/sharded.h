@@ -5,7 +5,7 @@
  *     argmax     m = max x, then the lowest index at which x is m (all_reduce min)
  *
  * What is reduced has one number per line; x itself stays where it is.  x has no pending reductions (settled()).  Nothing here
- * is recorded: whoever calls records the whole under one name.  NULL: error set; NULL in, NULL out.
+ * is recorded but by softmax_of(): whoever calls records the whole under one name.  NULL: error set; NULL in, NULL out.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef AUTOGRAD_SHARDED_H
 #define AUTOGRAD_SHARDED_H
@@ -33,6 +33,9 @@ mesh_dtensor *sharded_var(mesh_dtensor *x, const struct op_attr *attr);         
 mesh_dtensor *sharded_index(enum op_id id, mesh_dtensor *x, const struct op_attr *attr); /* OP_argmax, OP_argmin */
 mesh_dtensor *norm_of(mesh_dtensor *x, const struct op_attr *attr);   /* value[0] p, finite; sharded or not */
 mesh_dtensor *cumsum_of(mesh_dtensor *x, const struct op_attr *attr); /* sharded or not */
+
+/* OP_softmax, OP_log_softmax: sharded or not, recorded. */
+mesh_dtensor *softmax_of(enum op_id id, mesh_dtensor *x, int dim);
 
 /* 1 / sqrt(variance + eps) of the last index[0] dims (mode 1: of the mean square), and the mean (mode 1: NULL). */
 mesh_dtensor *normalizer(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor **ret_mean);

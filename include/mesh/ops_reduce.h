@@ -154,6 +154,7 @@ typedef struct mesh_nll_loss_options {
     size_t size;
     mesh_reduction reduction;    /* 0: mean */
     const int64_t *ignore_index; /* rows of this class do not count; NULL: -100 */
+    mesh_dtensor *weight;        /* [classes]: what a row of each class counts; NULL: 1 */
 } mesh_nll_loss_options;
 
 /* Minus the log-probability of the target class: mesh_cross_entropy() without its log_softmax.
@@ -161,9 +162,9 @@ typedef struct mesh_nll_loss_options {
  * Shapes      log_probabilities [n, classes, ...], target [n, ...] of i64 or i32; or [classes] and [].  Result [], or like
  *             target.
  * Placements  rows or classes sharded: as mesh_cross_entropy().
- * Rounding    the mean divides by the global number of rows that count.  When no row counts it is NaN.
- * Errors      MESH_ESHAPE; MESH_EINVAL for a class out of range (found by the ranks that hold that row; others get
- *             MESH_EABORTED). */
+ * Rounding    the mean divides by the global number (with weight: the total weight) of rows that count.  When no row counts
+ *             it is NaN.
+ * Errors      MESH_ESHAPE; MESH_EINVAL for a class out of range (as for mesh_cross_entropy()). */
 MESH_API mesh_dtensor *mesh_nll_loss_opt(mesh_dtensor *log_probabilities, mesh_dtensor *target,
                                          const mesh_nll_loss_options *o);
 #define mesh_nll_loss(log_probabilities, ...)                                                                          \

@@ -330,6 +330,16 @@ static int losses(void *arg)
     IS(mesh_cross_entropy(x, two, .ignore_index = &ignored, .reduction = MESH_REDUCTION_SUM), 0);
     IS(mesh_cross_entropy(F64(m, SHAPE(1, 5), ON(S(1)), 0, 1, 2, 3, 4), I64(m, SHAPE(1), ON(R), 4)), 0.4519143987);
     IS(mesh_nll_loss(mesh_log_softmax(x, 1), two), 1.2039728043259361);
+    double l[4] = { 0, log(2), log(3), log(4) };
+    x = F64(m, SHAPE(2, 4), ON(S(1)), l[0], l[1], l[2], l[3], l[0], l[1], l[2], l[3]);
+    mesh_dtensor *weight = F64(m, SHAPE(4), ON(R), 1, 2, 1, 1), *rows = I64(m, SHAPE(2), ON(R), 1, 2);
+    mesh_requires_grad(x, true);
+    loss = mesh_cross_entropy(x, rows, .weight = weight);
+    IS(loss, (2 * log(5) + log(10.0 / 3)) / 3);
+    REQUIRE(mesh_backward(loss) == 0);
+    IS(mesh_grad(x), .2 / 3, -1.6 / 3, .6 / 3, .8 / 3, .1 / 3, .2 / 3, -.7 / 3, .4 / 3);
+    IS(mesh_nll_loss(mesh_log_softmax(x, 1), rows, .weight = weight, .reduction = MESH_REDUCTION_NONE), 2 * log(5),
+       log(10.0 / 3));
     return 0;
 }
 
