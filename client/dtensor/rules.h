@@ -81,6 +81,9 @@ void rule_scatter_add(const struct op_shapes *s, int parts, struct rule_list *in
 void rule_pointwise(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_maximum(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_minimum(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_bitwise_and(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_bitwise_or(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_bitwise_xor(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_where(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_masked_fill(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_cast(const struct op_shapes *s, int parts, struct rule_list *inout);

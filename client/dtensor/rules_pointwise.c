@@ -137,6 +137,37 @@ void rule_minimum(const struct op_shapes *s, int parts, struct rule_list *inout)
     extreme_rules(s, MESH_MIN, inout);
 }
 
+/* and, or: also one pending beside a whole one, which may count on every rank.  Not xor. */
+static void bit_rules(const struct op_shapes *s, mesh_reduce_op op, struct rule_list *inout)
+{
+    rules_from_index("*,*->*", s, inout);
+    if (dtype_kind(s->in_dtype[0]) != DTYPE_INT) {
+        return;
+    }
+    both_pending(0, 1, op, inout);
+    for (int i = 0; i < 2 && op != MESH_BXOR; i++) {
+        one_pending(i, op, op, inout);
+    }
+}
+
+void rule_bitwise_and(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    bit_rules(s, MESH_BAND, inout);
+}
+
+void rule_bitwise_or(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    bit_rules(s, MESH_BOR, inout);
+}
+
+void rule_bitwise_xor(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    (void)parts;
+    bit_rules(s, MESH_BXOR, inout);
+}
+
 /* Each element is one of a and b on all ranks alike, so any reduction of both passes; one that leaves equal parts as they
  * are (not the sum) also with the other whole. */
 void rule_where(const struct op_shapes *s, int parts, struct rule_list *inout)

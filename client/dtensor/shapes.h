@@ -47,6 +47,7 @@ int op_shape_pow_scalar(struct op_shapes *inout);
 int op_shape_pow(struct op_shapes *inout);
 int op_shape_broadcast_all(struct op_shapes *inout);
 int op_shape_truth(struct op_shapes *inout);
+int op_shape_bits(struct op_shapes *inout);
 int op_shape_where(struct op_shapes *inout);
 int op_shape_masked_fill(struct op_shapes *inout);
 int op_shape_triangle(struct op_shapes *inout);

@@ -98,6 +98,14 @@ int op_shape_pow(struct op_shapes *s)
     return r < 0 ? r : op_shape_broadcast_all(s);
 }
 
+int op_shape_bits(struct op_shapes *s)
+{
+    return dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT
+               ? err_set(MESH_EUNSUPPORTED, "%s: %s has no bits of its own; integers and bool have", s->name,
+                         dtype_name(s->in_dtype[0]))
+               : op_shape_broadcast_all(s);
+}
+
 /* One input, or several of one dtype; the result is true or false. */
 int op_shape_truth(struct op_shapes *s)
 {

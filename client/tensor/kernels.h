@@ -73,6 +73,10 @@ int k_logical_and(const struct kernel_call *c);
 int k_logical_or(const struct kernel_call *c);
 int k_logical_not(const struct kernel_call *c);
 int k_isnan(const struct kernel_call *c);
+int k_bitwise_and(const struct kernel_call *c); /* integers and bool */
+int k_bitwise_or(const struct kernel_call *c);
+int k_bitwise_xor(const struct kernel_call *c);
+int k_bitwise_not(const struct kernel_call *c);
 int k_maximum(const struct kernel_call *c);
 int k_minimum(const struct kernel_call *c);
 int k_pow(const struct kernel_call *c);

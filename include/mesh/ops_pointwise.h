@@ -242,6 +242,33 @@ MESH_API mesh_dtensor *mesh_logical_or(mesh_dtensor *a, mesh_dtensor *b);
  * Placements  sharded: y too; a Partial x is reduced first. */
 MESH_API mesh_dtensor *mesh_logical_not(mesh_dtensor *x);
 
+/* y = a and b, bit by bit; of truth values the logical one.  No gradient.
+ *
+ * Shapes      a and b broadcast as in NumPy.
+ * Placements  sharded alike: y too.  Both Partial(band), integers: y too; one Partial, the other Replicate too.
+ * Errors      MESH_ESHAPE when the shapes do not broadcast; MESH_EUNSUPPORTED for floating dtypes. */
+MESH_API mesh_dtensor *mesh_bitwise_and(mesh_dtensor *a, mesh_dtensor *b);
+
+/* y = a or b, bit by bit; of truth values the logical one.  No gradient.
+ *
+ * Shapes      a and b broadcast as in NumPy.
+ * Placements  sharded alike: y too.  Both Partial(bor), integers: y too; one Partial, the other Replicate too.
+ * Errors      MESH_ESHAPE when the shapes do not broadcast; MESH_EUNSUPPORTED for floating dtypes. */
+MESH_API mesh_dtensor *mesh_bitwise_or(mesh_dtensor *a, mesh_dtensor *b);
+
+/* y = a exclusive or b, bit by bit; of truth values the logical one.  No gradient.
+ *
+ * Shapes      a and b broadcast as in NumPy.
+ * Placements  sharded alike: y too.  Both Partial(bxor), integers: y too.
+ * Errors      MESH_ESHAPE when the shapes do not broadcast; MESH_EUNSUPPORTED for floating dtypes. */
+MESH_API mesh_dtensor *mesh_bitwise_xor(mesh_dtensor *a, mesh_dtensor *b);
+
+/* y = x with every bit turned; of a truth value the other one.  No gradient.
+ *
+ * Placements  sharded: y too; a Partial x is reduced first.
+ * Errors      MESH_EUNSUPPORTED for floating dtypes. */
+MESH_API mesh_dtensor *mesh_bitwise_not(mesh_dtensor *x);
+
 /* y = whether x is NaN, elementwise, as bool.  No gradient.
  *
  * Placements  sharded: y too; a Partial x is reduced first. */

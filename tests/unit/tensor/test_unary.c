@@ -196,6 +196,28 @@ static struct mesh_tensor *truths(mesh_shape s, const uint8_t *values)
     return t;
 }
 
+START_TEST(bits_of_integers_and_of_truth)
+{
+    struct mesh_tensor *a = test_tensor_of(MESH_SHAPE(4), MESH_I32, (double[]){ 12, -1, 0, 5 });
+    struct mesh_tensor *b = test_tensor_of(MESH_SHAPE(4), MESH_I32, (double[]){ 10, 7, 3, 5 });
+    struct mesh_tensor *y = test_tensor_empty(MESH_SHAPE(4), MESH_I32);
+    struct kernel_call c = { .in = { a, b }, .out = { y } };
+    run_kernel(k_bitwise_and, &c);
+    assert_values(y, 0, (double[]){ 8, 7, 0, 5 });
+    run_kernel(k_bitwise_or, &c);
+    assert_values(y, 0, (double[]){ 14, -1, 3, 5 });
+    run_kernel(k_bitwise_xor, &c);
+    assert_values(y, 0, (double[]){ 6, -8, 3, 0 });
+    run_kernel(k_bitwise_not, &(struct kernel_call){ .in = { a }, .out = { y } });
+    assert_values(y, 0, (double[]){ -13, 0, -1, -6 });
+    struct mesh_tensor *yes = truths(MESH_SHAPE(2), (uint8_t[]){ 1, 0 }),
+                       *no = test_tensor_empty(yes->shape, MESH_BOOL);
+    run_kernel(k_bitwise_not, &(struct kernel_call){ .in = { yes }, .out = { no } });
+    ck_assert(((const uint8_t *)no->data)[0] == 0 && ((const uint8_t *)no->data)[1] == 1);
+    tensors_unref(5, a, b, y, yes, no);
+}
+END_TEST
+
 START_TEST(where_takes_from_three_broadcast_inputs)
 {
     struct mesh_tensor *c = truths(MESH_SHAPE(2, 1), (uint8_t[]){ 1, 0 });
@@ -279,6 +301,7 @@ Suite *test_suite(void)
     tcase_add_test(t, comparisons_with_nan_are_false_but_for_ne);
     tcase_add_test(t, extremes_propagate_nan);
     tcase_add_test(t, whole_powers_of_whole_numbers);
+    tcase_add_test(t, bits_of_integers_and_of_truth);
     tcase_add_test(t, where_takes_from_three_broadcast_inputs);
     tcase_add_loop_test(t, casts_round_towards_0_and_stay_in_range, 0, ARRAY_(casts));
     tcase_add_test(t, casts_of_more_than_a_block_and_of_truth);
