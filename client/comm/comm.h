@@ -36,6 +36,7 @@ struct comm {
     bool is_crowded;                 /* fewer cores than ranks on this host: yield instead of spinning */
     int n_inits;                     /* of a world of threads: mesh_init() inside is counted, not done */
     bool is_simulated;               /* this rank is a thread of mesh_world_run() */
+    pthread_t joined_by;             /* ends the session; others attach to it */
     struct local_world *owned_world; /* of a world of one: freed after the session */
 
     pthread_mutex_t lock; /* guards what follows */

@@ -220,6 +220,10 @@ int mesh_finalize(void)
     if (s == NULL) {
         return MESH_ESTATE;
     }
+    if (!session_is_mine(s)) {
+        return err_set(MESH_ESTATE, "this thread is attached: it ends that by mesh_attach(NULL), and the thread that "
+                                    "joined the job calls mesh_finalize()");
+    }
     if (comm_of(s)->n_inits > 0) {
         comm_of(s)->n_inits--; /* the end of a mesh_init() inside a world of threads */
         return 0;
@@ -253,16 +257,12 @@ int mesh_attach(mesh_session *s)
         if (current == NULL) {
             return err_set(MESH_ESTATE, "this thread is not attached to a session");
         }
-        int r = scope_close_outermost();
-        session_set_current(NULL);
-        return r;
+        return session_is_mine(current)
+                   ? err_set(MESH_ESTATE, "this thread joined the job: it leaves by mesh_finalize()")
+                   : session_detach();
     }
     if (current != NULL) {
         return err_set(MESH_ESTATE, "this thread takes part in a session already: mesh_attach(NULL) comes first");
     }
-    int r = scope_open_outermost();
-    if (r == 0) {
-        session_set_current(s);
-    }
-    return r;
+    return session_attach(s);
 }

@@ -67,9 +67,33 @@ int session_begin(struct mesh_session *s, const struct join_request *request, st
         session_free(s);
         return err_restore(&why);
     }
+    comm_of(s)->joined_by = pthread_self();
     session_set_current(s);
     scope_set_local_failure_hook(tell_local_failure);
     return 0;
+}
+
+bool session_is_mine(struct mesh_session *s)
+{
+    return pthread_equal(comm_of(s)->joined_by, pthread_self()) != 0;
+}
+
+int session_attach(struct mesh_session *s)
+{
+    int r = scope_open_outermost();
+    if (r == 0) {
+        session_set_current(s);
+        scope_set_local_failure_hook(tell_local_failure);
+    }
+    return r;
+}
+
+int session_detach(void)
+{
+    int r = scope_close_outermost();
+    scope_set_local_failure_hook(NULL);
+    session_set_current(NULL);
+    return r;
 }
 
 int session_end(struct mesh_session *s)

@@ -234,6 +234,9 @@ static void *attached(void *arg)
         t->r = mesh_all_reduce(&x, 1, MESH_I64, MESH_SUM, t->group);
         t->r = t->r == 0 && x != sum_of_ranks() ? wrong("round %d", i) : t->r;
     }
+    if (t->r == 0 && mesh_finalize() != MESH_ESTATE) {
+        t->r = wrong("an attached thread ended the session");
+    }
     int r = mesh_attach(NULL);
     t->r = t->r < 0 ? t->r : r;
     return NULL;
@@ -251,7 +254,7 @@ static int two_threads(void *arg)
     if (second.group == NULL || pthread_create(&thread, NULL, attached, &second) != 0) {
         return wrong("no second thread");
     }
-    int r = 0;
+    int r = mesh_attach(NULL) == MESH_ESTATE ? 0 : wrong("the thread that joined detached");
     for (int i = 0; i < 200 && r == 0; i++) {
         int64_t x = mesh_rank();
         r = mesh_all_reduce(&x, 1, MESH_I64, MESH_SUM, mesh_world());
