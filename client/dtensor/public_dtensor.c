@@ -64,6 +64,9 @@ int mesh_compute_local_shape_and_offset(mesh_shape shape, const mesh_device_mesh
         return (int)mesh_last_error()->status;
     }
     int r = !m ? err_set(MESH_EINVAL, "the mesh is NULL") : shape_check(shape, "the global shape");
+    if (r == 0 && (!ret_shape || !ret_offset)) {
+        r = err_set(MESH_EINVAL, "%s is NULL: give room for both results", ret_shape ? "ret_offset" : "ret_shape");
+    }
     /* the dtype only matters to pending reductions, which do not touch a layout */
     r = r < 0 ? r : placements_check("placements", shape, MESH_F32, m->ndim, &p);
     for (int i = 0; r == 0 && coordinate && i < m->ndim; i++) {
