@@ -1,6 +1,7 @@
 /* client/autograd/public_autograd.c - the functions of mesh/autograd.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/autograd.h>
+#include <mesh/inspect.h>
 
 #include "autograd/backward.h"
 #include "base/dtype.h"
@@ -129,12 +130,14 @@ static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed)
         return (int)mesh_last_error()->status;
     }
     err_enter(name);
+    bool was_explicit = mesh_explicit(false); /* nobody wrote these calls, so nobody can be told to change them */
     seed = seed != NULL ? seed : ones_like(y);
     int r = seed == NULL ? (int)mesh_last_error()->status : backward_run(name, scope, y, seed);
     if (r < 0) {
         scope_fail(r);
     }
     int ended = mesh_scope_end(scope);
+    (void)mesh_explicit(was_explicit);
     if (r < 0 || ended < 0) {
         scope_fail(r < 0 ? r : ended);
     }

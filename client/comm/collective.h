@@ -25,6 +25,10 @@ struct collective_call {
 int collective_run(mesh_group *g, const struct collective_call *call);          /* blocks; 0 or the status, error set */
 mesh_work *collective_start(mesh_group *g, const struct collective_call *call); /* NULL: error set */
 
+/* Hears of every call that this thread begins; NULL: nobody does.  Returns who did. */
+typedef void (*collective_observer)(const mesh_group *g, const struct collective_call *call);
+collective_observer collective_observe(collective_observer observer);
+
 /* The dtype can be reduced with op: else MESH_EUNSUPPORTED, before any traffic. */
 int reduce_check(mesh_dtype t, mesh_reduce_op op);
 /* a[i] = a[i] op b[i]; min and max propagate NaN; AVG adds (the divide comes once, at the end). */

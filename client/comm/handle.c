@@ -56,6 +56,24 @@ static void push(mesh_group *g)
     }
 }
 
+static _Thread_local collective_observer observer;
+
+collective_observer collective_observe(collective_observer now)
+{
+    collective_observer before = observer;
+    observer = now;
+    return before;
+}
+
+static int begin(struct mesh_work *w, mesh_group *g, const struct collective_call *call)
+{
+    int r = work_start(w, g, call);
+    if (r == 0 && observer != NULL) {
+        observer(g, call);
+    }
+    return r;
+}
+
 mesh_work *collective_start(mesh_group *g, const struct collective_call *call)
 {
     if (scope_current() == NULL) {
@@ -68,7 +86,7 @@ mesh_work *collective_start(mesh_group *g, const struct collective_call *call)
         (void)err_no_memory(sizeof *w, "a work handle");
         return NULL;
     }
-    int r = work_start(w, g, call);
+    int r = begin(w, g, call);
     if (r < 0) {
         (void)mem_free(w);
         return NULL;
@@ -82,7 +100,7 @@ mesh_work *collective_start(mesh_group *g, const struct collective_call *call)
 int collective_run(mesh_group *g, const struct collective_call *call)
 {
     struct mesh_work w;
-    int r = work_start(&w, g, call);
+    int r = begin(&w, g, call);
     return r < 0 ? r : work_wait(&w, DEADLINE_NEVER, NULL); /* the work's own deadline bounds it */
 }
 

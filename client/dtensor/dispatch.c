@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "dtensor/redistribute.h"
 #include "dtensor/state.h"
+#include "dtensor/watch.h"
 #include "dtensor/window.h"
 #include "tensor/shape.h"
 
@@ -341,11 +342,32 @@ static int recall_or_decide(enum op_id id, mesh_dtensor *const *in, const struct
     return r;
 }
 
+/* As run(), under what this thread asked to see or to refuse. */
+static int run_watched(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in,
+                       mesh_dtensor **ret_out)
+{
+    const char *outer = watch.op;
+    int r = 0;
+    for (int i = 0; r == 0 && watch.is_explicit && !d->window.is_used && i < op->n_in; i++) {
+        r = in[i] ? watch_implicit(op->name, i + 1, in[i], &d->choice.in[i]) : 0;
+    }
+    watch.op = op->name;
+    r = r < 0 ? r : run(op, d, in, ret_out);
+    for (int o = 0; r == 0 && watch.checks_replicas && o < op->n_out; o++) {
+        r = watch_replicas(op->name, ret_out[o]);
+    }
+    watch.op = outer;
+    return r;
+}
+
 int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
 {
     struct decision d;
     int r = recall_or_decide(id, in, attr, &d);
-    return r < 0 ? r : run(&op_table[id], &d, in, ret_out);
+    if (r < 0) {
+        return r;
+    }
+    return watch_is_on() ? run_watched(&op_table[id], &d, in, ret_out) : run(&op_table[id], &d, in, ret_out);
 }
 
 int op_foresee(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, struct op_outcome *ret_outcome)

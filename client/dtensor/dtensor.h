@@ -49,6 +49,8 @@ mesh_dtensor *dtensor_redistribute(mesh_dtensor *x, const mesh_placements *p); /
 mesh_dtensor *dtensor_redistribute_async(mesh_dtensor *x, const mesh_placements *p); /* the elements may come later */
 struct mesh_tensor *dtensor_full(mesh_dtensor *x);                             /* reference of the caller */
 
+double dtensor_number(const void *element, mesh_dtype t); /* as a double */
+
 /* Factories used by layers above: a tensor filled by (seed, call, global index), allocating only the local part. */
 mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, const mesh_placements *p,
                              const struct fill *f);

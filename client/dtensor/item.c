@@ -9,7 +9,7 @@
 #include "dtensor/dtensor.h"
 #include "tensor/shape.h"
 
-static double number(const struct mesh_tensor *t)
+double dtensor_number(const void *element, mesh_dtype t)
 {
     union {
         float f32;
@@ -20,8 +20,8 @@ static double number(const struct mesh_tensor *t)
         int32_t i32;
         int64_t i64;
     } v = { .i64 = 0 };
-    memcpy(&v, t->data, dtype_size(t->dtype));
-    switch (t->dtype) {
+    memcpy(&v, element, dtype_size(t));
+    switch (t) {
     case MESH_F32:
         return (double)v.f32;
     case MESH_F64:
@@ -57,7 +57,7 @@ static int item(mesh_dtensor *x, double *ret_value)
     if (!whole) {
         return (int)mesh_last_error()->status;
     }
-    *ret_value = x->mesh->is_member ? number(whole) : NAN;
+    *ret_value = x->mesh->is_member ? dtensor_number(whole->data, whole->dtype) : NAN;
     tensor_unref(whole);
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "comm/collective.h"
 #include "comm/work.h"
 #include "dtensor/state.h"
+#include "dtensor/watch.h"
 #include "tensor/shape.h"
 
 struct step { /* one move, seen by one rank */
@@ -396,7 +397,7 @@ struct plan_key {
     int dtype, kind; /* kind tells these keys from those of operators */
 };
 
-static int recall_plan(const mesh_dtensor *x, const mesh_placements *to, struct move_list *ret_moves)
+int redistribute_recall(const mesh_dtensor *x, const mesh_placements *to, struct move_list *ret_moves)
 {
     struct dtensor_state *st = x->mesh->state;
     struct plan_key key;
@@ -435,18 +436,20 @@ static struct mesh_tensor *run_moves(const mesh_dtensor *x, const mesh_placement
     if (!x->mesh->is_member || mesh_placements_equal(now, *to)) {
         return t;
     }
-    if (tensor_settle(t) < 0 || recall_plan(x, to, &moves) < 0) {
+    if (tensor_settle(t) < 0 || redistribute_recall(x, to, &moves) < 0) {
         tensor_unref(t);
         return NULL;
     }
     for (int i = 0; t && i < moves.n; i++) {
         struct step s = step_of(x, &now, &moves.at[i]);
         s.is_async = is_async && i == moves.n - 1;
+        watch_move(x->mesh, &moves.at[i]);
         struct mesh_tensor *next = run_move(&s, t);
         tensor_unref(t);
         t = next;
         now.at[moves.at[i].mesh_dim] = moves.at[i].to;
     }
+    watch_move(x->mesh, NULL);
     return t;
 }
 

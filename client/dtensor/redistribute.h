@@ -37,6 +37,9 @@ bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_
 /* "S(0)->R on dp (all_gather, 4096 bytes), ..." */
 const char *redistribute_text(const struct move_list *moves, const mesh_device_mesh *m, char *buf, size_t cap);
 
+/* The plan for x, remembered from before when there was one. */
+int redistribute_recall(const mesh_dtensor *x, const mesh_placements *to, struct move_list *ret_moves);
+
 /* The local part under `to`; the reference is the caller's.  NULL: error set. */
 struct mesh_tensor *redistribute_run(const mesh_dtensor *x, const mesh_placements *to);
 /* As redistribute_run(), but the elements of the result may be on their way still: tensor_settle(). */

@@ -134,6 +134,11 @@ void err_enter(const char *public_function)
     thread_error.entered = public_function;
 }
 
+const char *err_entered(void)
+{
+    return thread_error.entered ? thread_error.entered : "";
+}
+
 void err_set_rank(int rank)
 {
     thread_error.rank = rank;

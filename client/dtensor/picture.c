@@ -1,0 +1,155 @@
+/* client/dtensor/picture.c - finds the grid that a layout cuts a tensor into, and who holds each cell.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtensor/picture.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/error.h"
+
+static void box_of(const mesh_dtensor *x, int place, struct box *ret_box)
+{
+    int c[MESH_MAX_MESH_NDIM];
+    mesh_coordinate_of(x->mesh, place, c);
+    layout_box(x->shape, x->mesh->size, c, &x->placements, ret_box);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+    int64_t x = ((const struct chunk *)a)->offset, y = ((const struct chunk *)b)->offset;
+    return (x > y) - (x < y);
+}
+
+/* The cuts of a dim do not depend on the other dims, so those of all ranks make up a grid. */
+static void find_cuts(const mesh_dtensor *x, int d, struct cuts *c)
+{
+    for (int k = 0; k < x->mesh->n_ranks; k++) {
+        struct box b;
+        box_of(x, k, &b);
+        bool is_new = b.extent[d] > 0;
+        for (int i = 0; i < c->n && is_new; i++) {
+            is_new = c->at[i].offset != b.offset[d];
+        }
+        if (is_new) {
+            c->at[c->n++] = (struct chunk){ .offset = b.offset[d], .extent = b.extent[d] };
+        }
+    }
+    qsort(c->at, (size_t)c->n, sizeof c->at[0], by_offset);
+}
+
+int picture_init(struct picture *p, const mesh_dtensor *x)
+{
+    *p = (struct picture){ .tensor = x };
+    for (int d = 0; d < x->shape.ndim; d++) {
+        p->cuts[d].at = mem_new_array(struct chunk, (size_t)x->mesh->n_ranks);
+        if (!p->cuts[d].at) {
+            picture_fini(p);
+            return err_no_memory((size_t)x->mesh->n_ranks * sizeof(struct chunk), "a picture");
+        }
+        find_cuts(x, d, &p->cuts[d]);
+    }
+    return 0;
+}
+
+void picture_fini(struct picture *p)
+{
+    for (int d = 0; d < MESH_MAX_NDIM; d++) {
+        mem_free(p->cuts[d].at);
+        p->cuts[d].at = NULL;
+    }
+}
+
+void text_add(struct text *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    size_t at = t->n < t->cap ? t->n : t->cap;
+    int n = vsnprintf(t->cap > at ? t->buf + at : NULL, t->cap - at, format, args);
+    va_end(args);
+    t->n += n > 0 ? (size_t)n : 0;
+}
+
+static bool holds(const struct picture *p, int place, const int *cell)
+{
+    struct box b;
+    box_of(p->tensor, place, &b);
+    for (int d = 0; d < b.ndim; d++) {
+        if (b.extent[d] == 0 || b.offset[d] != p->cuts[d].at[cell[d]].offset) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* They hold parts of one sum: their coordinates differ along pending dims only. */
+static bool are_parts(const mesh_dtensor *x, int a, int b)
+{
+    int ca[MESH_MAX_MESH_NDIM], cb[MESH_MAX_MESH_NDIM];
+    mesh_coordinate_of(x->mesh, a, ca);
+    mesh_coordinate_of(x->mesh, b, cb);
+    for (int i = 0; i < x->mesh->ndim; i++) {
+        if (ca[i] != cb[i] && x->placements.at[i].kind != MESH_IS_PARTIAL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_first_part(const struct picture *p, int place)
+{
+    for (int k = 0; k < place; k++) {
+        if (are_parts(p->tensor, k, place)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void picture_add_ranks(const struct picture *p, const int *cell, struct text *t)
+{
+    const mesh_device_mesh *m = p->tensor->mesh;
+    const char *comma = "";
+    for (int k = 0; k < m->n_ranks; k++) {
+        if (!holds(p, k, cell) || !is_first_part(p, k)) {
+            continue;
+        }
+        text_add(t, "%s%d", comma, m->ranks[k]);
+        comma = ",";
+        for (int j = k + 1; j < m->n_ranks; j++) {
+            if (are_parts(p->tensor, k, j)) {
+                text_add(t, "+%d", m->ranks[j]);
+            }
+        }
+    }
+}
+
+void picture_add_empty(const struct picture *p, struct text *t)
+{
+    const mesh_device_mesh *m = p->tensor->mesh;
+    const char *before = "nothing: ranks ";
+    for (int k = 0; k < m->n_ranks; k++) {
+        struct box b;
+        bool is_empty = false;
+        box_of(p->tensor, k, &b);
+        for (int d = 0; d < b.ndim; d++) {
+            is_empty = is_empty || b.extent[d] == 0;
+        }
+        if (is_empty) {
+            text_add(t, "%s%d", before, m->ranks[k]);
+            before = ", ";
+        }
+    }
+}
+
+bool picture_next_slice(const struct picture *p, int n_dims, int *inout_cell)
+{
+    for (int d = n_dims - 1; d >= 0; d--) {
+        if (++inout_cell[d] < p->cuts[d].n) {
+            return true;
+        }
+        inout_cell[d] = 0;
+    }
+    return false;
+}
