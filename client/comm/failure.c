@@ -39,7 +39,7 @@ static int check_news(const mesh_group *g)
     return dead < 0 ? r : err_set_about(MESH_EPEER, dead, "%s", g->session->news[dead].sentence);
 }
 
-static void poison(mesh_group *g, const mesh_error *why)
+void group_poison(mesh_group *g, const mesh_error *why)
 {
     pthread_mutex_lock(&g->lock);
     if (!atomic_load(&g->is_poisoned)) {
@@ -67,7 +67,7 @@ int failure_of_start(mesh_group *g)
     }
     int r = is_news ? check_news(g) : 0;
     if (r < 0) {
-        poison(g, err_last());
+        group_poison(g, err_last());
         return r;
     }
     atomic_store_explicit(&g->checked_epoch, epoch, memory_order_relaxed);
@@ -77,7 +77,7 @@ int failure_of_start(mesh_group *g)
 void fail_all(mesh_group *g)
 {
     mesh_error why = *err_last();
-    poison(g, &why);
+    group_poison(g, &why);
     for (bool is_left = true; is_left;) {
         pthread_mutex_lock(&g->lock);
         is_left = g->head != NULL;

@@ -19,6 +19,7 @@
 #include "base/util.h"
 #include "comm/accept.h"
 #include "comm/group_state.h"
+#include "comm/p2p.h"
 #include "comm/progress.h"
 #include "comm/record.h"
 #include "session/waiting.h"
@@ -43,6 +44,7 @@ static void destroy(mesh_group *g)
         (void)link_close(atomic_load_explicit(&g->links[i], memory_order_acquire));
     }
     recorder_remove_group(c->recorder, g->place);
+    p2p_free(g->p2p);
     group_free_plans(g);
     exec_fini(&g->exec);
     pthread_cond_destroy(&g->changed);
@@ -150,6 +152,21 @@ static void link_into_list(struct comm *c, mesh_group *g)
     c->groups = g;
 }
 
+/* The streams that came before the group. */
+static void take_arrived(struct comm *c, mesh_group *g)
+{
+    for (size_t i = 0; i < c->n_arrived;) {
+        struct arrived *a = &c->arrived[i];
+        if (g->rank < 0 || a->group != g->id) {
+            i++;
+            continue;
+        }
+        int peer = group_index_of(g, a->from);
+        group_take_stream(g, peer, a->link);
+        *a = c->arrived[--c->n_arrived];
+    }
+}
+
 /* The lock of comm is held: gives the group its number, and the streams that came before it. */
 static int enter(struct comm *c, mesh_group *g)
 {
@@ -164,26 +181,20 @@ static int enter(struct comm *c, mesh_group *g)
         session_rank_list(g->world_ranks, g->size, list, sizeof list);
         snprintf(g->name, sizeof g->name, "%s/%u", list, (unsigned)number);
     }
-    for (size_t i = 0; i < c->n_arrived;) {
-        struct arrived *a = &c->arrived[i];
-        if (g->rank < 0 || a->group != g->id) {
-            i++;
-            continue;
-        }
-        int peer = group_index_of(g, a->from);
-        group_take_stream(g, peer, a->link);
-        *a = c->arrived[--c->n_arrived];
+    if (g->p2p != NULL) { /* before g, so that whoever frees the list from its head frees g first */
+        g->p2p->streams->id = hash_bytes(&g->id, sizeof g->id, UINT64_C(0x703270));
+        take_arrived(c, g->p2p->streams);
+        link_into_list(c, g->p2p->streams);
     }
+    take_arrived(c, g);
     link_into_list(c, g);
     return 0;
 }
 
-mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, const char *name)
+/* One that nobody knows of yet. */
+static mesh_group *make(struct mesh_session *s, const int *world_ranks, int n, const char *name)
 {
     struct comm *c = comm_of(s);
-    if (check_ranks(s, world_ranks, n) < 0) {
-        return NULL;
-    }
     mesh_group *g = mem_new(mesh_group);
     if (g == NULL) {
         (void)err_no_memory(sizeof *g, "a group");
@@ -205,10 +216,44 @@ mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, con
         group_unref(g);
         return NULL;
     }
+    return g;
+}
+
+/* The streams of its messages are a group of their own, with the same ranks and name. */
+static int add_p2p(mesh_group *g)
+{
+    mesh_group *streams = g->rank >= 0 ? make(g->session, g->world_ranks, g->size, g->name) : NULL;
+    if (streams == NULL) {
+        return g->rank >= 0 ? (int)err_last()->status : 0;
+    }
+    g->p2p = p2p_new(g, streams);
+    if (g->p2p == NULL) {
+        int r = err_last()->status;
+        group_unref(streams);
+        return r;
+    }
+    return 0;
+}
+
+mesh_group *group_new(struct mesh_session *s, const int *world_ranks, int n, const char *name)
+{
+    struct comm *c = comm_of(s);
+    if (check_ranks(s, world_ranks, n) < 0) {
+        return NULL;
+    }
+    mesh_group *g = make(s, world_ranks, n, name);
+    if (g == NULL) {
+        return NULL;
+    }
+    if (add_p2p(g) < 0) {
+        group_unref(g);
+        return NULL;
+    }
     pthread_mutex_lock(&c->lock);
     int r = enter(c, g);
     pthread_mutex_unlock(&c->lock);
     if (r < 0) {
+        group_unref(g->p2p != NULL ? g->p2p->streams : NULL);
         group_unref(g);
         return NULL;
     }
@@ -268,6 +313,10 @@ mesh_group *group_free(mesh_group *g)
         g->next->link_in_list = g->link_in_list;
     }
     pthread_mutex_unlock(&g->comm->lock);
+    if (g->p2p != NULL) {
+        p2p_close(g->p2p);
+        (void)group_free(g->p2p->streams); /* whose memory stays while somebody is still in it */
+    }
     end_works(g);
     control_nudge(g);
     group_unref(g);

@@ -44,6 +44,7 @@ struct lost { /* a stream ended: the control plane has LOST_GRACE_MS to say who 
 #define LOST_GRACE_MS 300
 
 struct watches; /* progress_control.c */
+struct p2p;     /* p2p.h */
 
 struct mesh_group {
     atomic_int references; /* the session's list, works, the control thread, handshakes */
@@ -83,6 +84,7 @@ struct mesh_group {
     _Atomic uint64_t checked_epoch; /* starters have looked at the news up to here */
 
     struct watches *watches; /* the control thread's */
+    struct p2p *p2p;         /* p2p.h; NULL: this group is the streams of another one's messages, or has no member here */
 };
 
 mesh_group *group_ref(mesh_group *g);
@@ -97,6 +99,9 @@ struct link *group_find_link(void *group, int peer); /* exec's find_link */
 /* Of two ranks the one that stands later in the group opens the stream, when it needs it.  The other one, which has needed
  * it for a while, connects once to ask for it: the stream itself is dropped, and the later rank dials. */
 void group_knock(mesh_group *g, int peer);
+
+/* work.c: the eventfd is there to sleep on; false: it is new, what came before would not wake us.  The owner only. */
+bool group_has_wake_fd(mesh_group *g);
 
 /* plan_cache.c: the plan of a call, made at most once for the same request.  Under the group's lock. */
 int group_take_plan(mesh_group *g, const struct call *c, struct kept_plan **ret_plan);

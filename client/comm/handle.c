@@ -9,6 +9,7 @@
 #include "base/util.h"
 #include "comm/collective.h"
 #include "comm/group_state.h"
+#include "comm/p2p.h"
 #include "comm/progress.h"
 #include "core/scope.h"
 
@@ -31,6 +32,11 @@ static void free_work(struct object *o)
 }
 
 static const struct object_class work_class = { .name = "work handle", .free = free_work, .settle = settle };
+
+void work_object_init(struct mesh_work *w)
+{
+    object_init(&w->object, &work_class);
+}
 
 /* Moves what can be moved now, so that the data is on its way while the caller computes. */
 static void push(mesh_group *g)
@@ -92,7 +98,7 @@ mesh_work *collective_start(mesh_group *g, const struct collective_call *call)
         return NULL;
     }
     (void)group_ref(g);
-    object_init(&w->object, &work_class);
+    work_object_init(w);
     push(g);
     return w;
 }
@@ -117,7 +123,9 @@ int mesh_wait(mesh_work *w, int64_t timeout_ms)
     }
     err_enter(__func__);
     int64_t deadline_ms = timeout_ms == 0 ? DEADLINE_NEVER : deadline_in(MAX(timeout_ms, 0));
-    if (timeout_ms < 0) {
+    if (timeout_ms < 0 && w->is_message) {
+        p2p_push(w->group->p2p);
+    } else if (timeout_ms < 0) {
         push(w->group);
     }
     bool is_done;

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/util.h"
 #include "comm/choose.h"
+#include "comm/p2p.h"
 #include "comm/progress.h"
 #include "comm/record.h"
 #include "session/waiting.h"
@@ -31,7 +32,7 @@ bool work_is_done(const struct mesh_work *w)
 
 /* Starting ---------------------------------------------------------------------------------------------------------- */
 
-static int check_group(const mesh_group *g)
+int work_check_group(const mesh_group *g)
 {
     if (g == NULL) {
         return err_set(MESH_EINVAL, "the group is NULL: mesh_new_group() has failed, or mesh_init() was not called");
@@ -82,7 +83,7 @@ static int enqueue(struct mesh_work *w, mesh_group *g, int64_t now_ns)
 
 int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call *call)
 {
-    int r = check_group(g);
+    int r = work_check_group(g);
     r = r < 0 ? r : call_prepare(&w->call, call, g->size, g->rank);
     r = r < 0 ? r : failure_of_start(g);
     if (r < 0) {
@@ -92,6 +93,7 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
     w->call.algorithm = plan_choose(w->call.kind, w->call.dtype, g->size, bytes);
     w->group = g;
     w->next = NULL;
+    w->is_message = false;
     w->error.status = MESH_OK;
     w->header = (struct frame_header){ .generation = g->session->generation, .group = g->id };
     call_header(&w->call, &w->header);
@@ -107,7 +109,7 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
 
 /* Waiting ----------------------------------------------------------------------------------------------------------- */
 
-static bool has_wake_fd(mesh_group *g)
+bool group_has_wake_fd(mesh_group *g)
 {
     if (g->wake_fd >= 0) {
         return true;
@@ -127,7 +129,7 @@ static void sleep_in_poll(mesh_group *g, int64_t deadline_ms)
 {
     struct exec_wait wait;
     nfds_t n = 0;
-    bool is_ready = !has_wake_fd(g);
+    bool is_ready = !group_has_wake_fd(g);
     for (size_t i = 0; i < exec_n_waits(&g->exec) && !is_ready; i++) {
         if (exec_wait_at(&g->exec, i, &wait) && wait.link != NULL && g->lost.peer != wait.peer) {
             is_ready = link_arm(wait.link, wait.want_read, wait.want_write);
@@ -185,7 +187,7 @@ static void drive(mesh_group *g, struct mesh_work *w, int64_t deadline_ms)
     }
 }
 
-static int result_of(const struct mesh_work *w)
+int work_result(const struct mesh_work *w)
 {
     const mesh_error *e = &w->error;
     return e->status == MESH_OK ? 0 : err_set_about(e->status, e->rank, "%s", e->message);
@@ -231,6 +233,9 @@ static bool wait_for(struct mesh_work *w, int64_t deadline_ms)
 
 int work_wait(struct mesh_work *w, int64_t deadline_ms, bool *ret_is_done)
 {
+    if (w->is_message) {
+        return p2p_wait(container_of(w, struct message, work), deadline_ms, ret_is_done);
+    }
     bool is_done = work_is_done(w);
     if (!is_done) {
         is_done = wait_for(w, deadline_ms);
@@ -239,7 +244,7 @@ int work_wait(struct mesh_work *w, int64_t deadline_ms, bool *ret_is_done)
         *ret_is_done = is_done;
     }
     if (is_done) {
-        return result_of(w);
+        return work_result(w);
     }
     char text[100];
     return err_set(MESH_ETIMEDOUT, "%s (seq %llu of group %s) still goes on", call_text(&w->header, text, sizeof text),

@@ -20,6 +20,7 @@ struct mesh_work {
     struct frame_header header;
     struct kept_plan *plan;
     int64_t begun_ms, deadline_ms;
+    bool is_message; /* the work of a struct message (p2p.h), of which call, header, plan, record and next are unused */
     uint64_t record; /* its number in the recorder; 0: none */
     bool is_recorded_running;
     mesh_error error; /* when done: status 0 or why not */
@@ -31,5 +32,8 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
 /* The status of the work; MESH_ETIMEDOUT, and ret_is_done false, when it goes on beyond the deadline.  ret_is_done may be NULL. */
 int work_wait(struct mesh_work *w, int64_t deadline_ms, bool *ret_is_done);
 bool work_is_done(const struct mesh_work *w);
+int work_result(const struct mesh_work *w); /* of one that is done: its status, the error set */
+int work_check_group(const mesh_group *g);  /* MESH_EINVAL, MESH_ENOTMEMBER */
+void work_object_init(struct mesh_work *w); /* handle.c: the innermost scope owns it now */
 
 #endif

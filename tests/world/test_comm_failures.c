@@ -422,7 +422,7 @@ static int refused(void *arg)
     int r = expect(mesh_all_reduce(NULL, 4, MESH_F32, MESH_SUM, g), MESH_EINVAL, "NULL");
     r = r < 0 ? r : expect(mesh_all_reduce(x, 4, (mesh_dtype)77, MESH_SUM, g), MESH_EINVAL, "dtype");
     r = r < 0 ? r : expect(mesh_all_reduce(x, 4, MESH_F32, (mesh_reduce_op)0, g), MESH_EINVAL, "op");
-    r = r < 0 ? r : expect(mesh_all_reduce(x, 4, MESH_F16, MESH_SUM, g), MESH_EUNSUPPORTED, "f16");
+    r = r < 0 ? r : expect(mesh_all_reduce(x, 4, MESH_F16, MESH_BOR, g), MESH_EUNSUPPORTED, "f16");
     r = r < 0 ? r : expect(mesh_all_reduce(x, 4, MESH_F32, MESH_SUM, NULL), MESH_EINVAL, "group");
     r = r < 0 ? r : expect(mesh_all_reduce(x, SIZE_MAX / 2, MESH_F32, MESH_SUM, g), MESH_ETOOLARGE, NULL);
     r = r < 0 ? r : expect(mesh_broadcast(x, 4, MESH_F32, 2, g), MESH_EINVAL, "root 2");
@@ -434,7 +434,7 @@ static int refused(void *arg)
     r = r < 0 ? r : (mesh_new_group(twice, 2) == NULL ? expect(MESH_EINVAL, MESH_EINVAL, "twice") : wrong("0, 0"));
     r = r < 0 ? r : (mesh_new_group(outside, 2) == NULL ? expect(MESH_EINVAL, MESH_EINVAL, "rank 7") : wrong("0, 7"));
     r = r < 0 ? r : (mesh_new_group(NULL, 0) == NULL ? 0 : wrong("an empty group"));
-    r = r < 0 ? r : expect(mesh_wait(mesh_all_reduce_async(x, 4, MESH_F16, MESH_SUM, g), 0), MESH_EUNSUPPORTED, "f16");
+    r = r < 0 ? r : expect(mesh_wait(mesh_all_reduce_async(x, 4, MESH_I8, MESH_AVG, g), 0), MESH_EUNSUPPORTED, "i8");
     return r < 0 ? r : mesh_barrier(g); /* and nothing of it has touched the group */
 }
 
