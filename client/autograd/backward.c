@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/backward.h"
 
+#include "autograd/hooks.h"
 #include "autograd/leaf.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -16,6 +17,8 @@ struct backward {
     VEC(struct grad_node *) heap; /* the highest number first; owned references */
     VEC(struct leaf_sum) leaves;  /* in the order they were met */
     struct map index;             /* leaf -> 1 + its place in leaves */
+    const char *name;             /* what stands in error records */
+    bool retains;                 /* the graph stays */
 };
 
 static void swap(struct grad_node **a, struct grad_node **b)
@@ -102,7 +105,10 @@ static int visit(struct backward *b, struct grad_node *node)
                        "the graph behind %s was used up by an earlier mesh_backward(); compute the loss again",
                        node->name);
     }
-    struct grad_call c = { .node = node, .dy = node->grad };
+    struct grad_call c = { .node = node, .dy = hooks_run(node->hooks, b->name, node->grad) };
+    if (c.dy == NULL) {
+        return err_wrap((int)mesh_last_error()->status, "hook on the result of %s", node->name);
+    }
     for (int i = 0; i < OP_MAX_INPUTS; i++) {
         c.wants[i] = node->edge[i].node != NULL || node->edge[i].leaf != NULL;
     }
@@ -128,19 +134,21 @@ static void drop_gradient(struct grad_node *node)
     node->grad = NULL;
 }
 
-static int walk(struct backward *b, const char *name, mesh_scope *scope)
+static int walk(struct backward *b, mesh_scope *scope)
 {
     int r = 0;
     while (r == 0 && b->heap.n > 0) {
         struct grad_node *node = heap_pop(b);
         r = visit(b, node);
         drop_gradient(node);
-        tape_use_up(node);
+        if (!b->retains) {
+            tape_use_up(node);
+        }
         tape_unref(node);
         if (r == 0 && !mesh_scope_next(scope)) { /* what lives on has references of its own */
             r = (int)mesh_last_error()->status;
         }
-        err_enter(name);
+        err_enter(b->name);
     }
     return r;
 }
@@ -148,7 +156,7 @@ static int walk(struct backward *b, const char *name, mesh_scope *scope)
 static int finish(struct backward *b)
 {
     for (size_t i = 0; i < b->leaves.n; i++) {
-        int r = leaf_finish(&b->leaves.at[i]);
+        int r = leaf_finish(&b->leaves.at[i], b->name);
         if (r < 0) {
             return r;
         }
@@ -173,12 +181,12 @@ static void fini(struct backward *b)
     map_fini(&b->index);
 }
 
-int backward_run(const char *name, mesh_scope *scope, mesh_dtensor *y, mesh_dtensor *seed)
+int backward_run(const char *name, mesh_scope *scope, mesh_dtensor *y, mesh_dtensor *seed, bool retains)
 {
-    struct backward b = { .index = MAP_INIT };
+    struct backward b = { .index = MAP_INIT, .name = name, .retains = retains };
     struct grad_edge start = { .node = y->node, .leaf = y->node == NULL ? y : NULL };
     int r = deliver(&b, &start, seed, true);
-    r = r < 0 ? r : walk(&b, name, scope);
+    r = r < 0 ? r : walk(&b, scope);
     r = r < 0 ? r : finish(&b);
     fini(&b);
     return r;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "autograd/grads.h"
+#include "autograd/hooks.h"
 #include "base/error.h"
 
 int gradient_add(mesh_dtensor **sum, mesh_dtensor *dx)
@@ -128,11 +129,15 @@ static mesh_dtensor *of_local_value(mesh_dtensor *leaf, mesh_dtensor *g)
     return factor < 1 ? grad_scale(g, factor) : g;
 }
 
-int leaf_finish(struct leaf_sum *s)
+int leaf_finish(struct leaf_sum *s, const char *name)
 {
     mesh_placements p = layout_of_gradient(s->leaf);
     mesh_dtensor *g = dtensor_redistribute(s->sum, &p);
     g = g == NULL ? NULL : of_local_value(s->leaf, g);
+    if (g != NULL && s->leaf->hooks != NULL) {
+        mesh_dtensor *hooked = hooks_run(s->leaf->hooks, name, g);
+        g = hooked == NULL ? NULL : dtensor_redistribute(hooked, &p);
+    }
     if (g != NULL && s->is_shared && g->local->storage == s->sum->local->storage) {
         g = copy(g);
     }

@@ -18,7 +18,7 @@ struct leaf_sum {
 /* *sum += dx, out of place; *sum may be NULL.  Keeps a reference. */
 int gradient_add(mesh_dtensor **sum, mesh_dtensor *dx);
 
-int leaf_finish(struct leaf_sum *s); /* computes total; touches no leaf */
+int leaf_finish(struct leaf_sum *s, const char *name); /* computes total; touches no leaf */
 void leaf_commit(struct leaf_sum *s);
 void leaf_fini(struct leaf_sum *s);
 

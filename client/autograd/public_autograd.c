@@ -4,6 +4,7 @@
 #include <mesh/inspect.h>
 
 #include "autograd/backward.h"
+#include "autograd/hooks.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
@@ -96,9 +97,6 @@ static int check_start(const mesh_dtensor *y)
 static int check_seed(const mesh_dtensor *y, const mesh_dtensor *grad)
 {
     char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
-    if (grad == NULL) {
-        return err_set(MESH_EINVAL, "the gradient is NULL");
-    }
     if (!shape_equal(y->shape, grad->shape)) {
         return err_set(MESH_ESHAPE, "the gradient's shape %s is not that of the tensor, %s",
                        shape_text(grad->shape, a, sizeof a), shape_text(y->shape, b, sizeof b));
@@ -123,7 +121,7 @@ static mesh_dtensor *ones_like(const mesh_dtensor *y)
 }
 
 /* In a scope of its own, which frees each step's temporaries; seed NULL: ones. */
-static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed)
+static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed, bool retains)
 {
     mesh_scope *scope = mesh_scope_begin();
     if (scope == NULL) {
@@ -132,7 +130,7 @@ static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed)
     err_enter(name);
     bool was_explicit = mesh_explicit(false); /* nobody wrote these calls, so nobody can be told to change them */
     seed = seed != NULL ? seed : ones_like(y);
-    int r = seed == NULL ? (int)mesh_last_error()->status : backward_run(name, scope, y, seed);
+    int r = seed == NULL ? (int)mesh_last_error()->status : backward_run(name, scope, y, seed, retains);
     if (r < 0) {
         scope_fail(r);
     }
@@ -144,22 +142,41 @@ static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed)
     return r < 0 ? r : ended;
 }
 
-MESH_API int mesh_backward(mesh_dtensor *loss)
+static int check_loss(const mesh_dtensor *loss)
 {
-    if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
-    }
+    char text[SHAPE_TEXT_BYTES];
     int r = check_start(loss);
     if (r == 0 && shape_numel(loss->shape) != 1) {
-        char text[SHAPE_TEXT_BYTES];
         r = err_set(MESH_ESHAPE, "the loss has the shape %s: reduce it to one element, or use mesh_backward_from()",
                     shape_text(loss->shape, text, sizeof text));
+    }
+    return r;
+}
+
+static int backward(const char *name, mesh_dtensor *y, mesh_dtensor *grad, bool retains)
+{
+    int r = grad == NULL ? check_loss(y) : check_start(y);
+    if (r == 0 && grad != NULL) {
+        r = check_seed(y, grad);
+        r = r < 0 ? r : tensor_settle(grad->local);
     }
     if (r < 0) {
         scope_fail(r);
         return r;
     }
-    return run(__func__, loss, NULL);
+    return run(name, y, grad, retains);
+}
+
+MESH_API int mesh_backward(mesh_dtensor *loss)
+{
+    return scope_enter(__func__) ? backward(__func__, loss, NULL, false) : (int)mesh_last_error()->status;
+}
+
+MESH_API int mesh_backward_opt(mesh_dtensor *y, const mesh_backward_options *o)
+{
+    static const mesh_backward_options defaults = { .size = sizeof defaults };
+    o = o != NULL ? o : &defaults;
+    return scope_enter(__func__) ? backward(__func__, y, o->grad, o->retain_graph) : (int)mesh_last_error()->status;
 }
 
 MESH_API int mesh_backward_from(mesh_dtensor *y, mesh_dtensor *grad)
@@ -167,12 +184,29 @@ MESH_API int mesh_backward_from(mesh_dtensor *y, mesh_dtensor *grad)
     if (!scope_enter(__func__)) {
         return (int)mesh_last_error()->status;
     }
-    int r = check_start(y);
-    r = r < 0 ? r : check_seed(y, grad);
-    r = r < 0 ? r : tensor_settle(grad->local);
-    if (r < 0) {
+    if (grad == NULL) {
+        int r = y == NULL ? check_start(y) : err_set(MESH_EINVAL, "the gradient is NULL");
         scope_fail(r);
         return r;
     }
-    return run(__func__, y, grad);
+    return backward(__func__, y, grad, false);
+}
+
+MESH_API int mesh_grad_hook(mesh_dtensor *x, mesh_grad_fn fn, void *user)
+{
+    if (!scope_enter(__func__)) {
+        return (int)mesh_last_error()->status;
+    }
+    int r = 0;
+    if (x == NULL || fn == NULL) {
+        r = err_set(MESH_EINVAL, "the %s is NULL", x == NULL ? "tensor" : "function");
+    } else if (!x->requires_grad) {
+        r = err_set(MESH_ESTATE, "the tensor has no gradient: call mesh_requires_grad() first");
+    } else {
+        r = hooks_add(x->node != NULL ? &x->node->hooks : &x->hooks, fn, user);
+    }
+    if (r < 0) {
+        scope_fail(r);
+    }
+    return r;
 }

@@ -76,6 +76,7 @@ static void free_all(struct grad_node *dying)
         drop_values(node);
         drop_edges(node, &dying);
         dtensor_unref(node->grad);
+        mem_free(node->hooks);
         mem_free(node);
     }
 }

@@ -27,6 +27,7 @@ static void free_object(struct object *o)
         fn(x->node);
     }
     dtensor_unref(x->grad);
+    mem_free(x->hooks);
     tensor_unref(x->local);
     mem_free(x);
 }

@@ -22,6 +22,7 @@ struct mesh_dtensor {
     struct grad_node *node; /* how it was computed; NULL: a leaf.  Owned reference */
     int node_output;
     struct mesh_dtensor *grad;       /* accumulated; owned reference, unscoped */
+    void *hooks;                     /* of a leaf: autograd's, one block of memory; owned */
     mesh_placements grad_placements; /* from_local: how the local gradient is laid out; n 0: like the tensor */
 };
 
