@@ -6,13 +6,12 @@
  *     gelu(x)      = x Phi(x),  Phi(x) = (1 + erf(x / sqrt 2)) / 2,  Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi)
  *     gelu_tanh(x) = x (1 + tanh(u)) / 2,  u = sqrt(2 / pi) (x + 0.044715 x^3)
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <string.h>
-#include <tgmath.h>
 
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/shape.h"

@@ -5,10 +5,8 @@
  *     log_softmax  y = x - m - log(s)            dx = dy - exp(y) sum(dy)
  * A line of -inf alone, or one with a NaN, is NaN, as everywhere.  Sums are kept in f64.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <tgmath.h>
-
 #include "base/check.h"
+#include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/shape.h"

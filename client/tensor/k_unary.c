@@ -2,10 +2,8 @@
  *
  * f32 is computed in f32; integers wrap.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <tgmath.h>
-
 #include "base/check.h"
+#include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 
