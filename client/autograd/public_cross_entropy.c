@@ -150,7 +150,7 @@ static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_att
         return r;
     }
     in[0] = settled(in[0]);
-    in[2] = in[0] == NULL ? NULL : sharded_log_softmax(in[0], class_dim);
+    in[2] = in[0] == NULL ? NULL : sharded_softmax(in[0], class_dim, true);
     if (in[2] == NULL) {
         return (int)mesh_last_error()->status;
     }

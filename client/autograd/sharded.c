@@ -73,19 +73,18 @@ static mesh_dtensor *extreme_kept(enum op_id id, mesh_dtensor *x, uint32_t dims)
     return completed(grad_op1(id, x, &(struct op_attr){ .dims = dims, .keepdim = 1 }));
 }
 
-mesh_dtensor *sharded_softmax(mesh_dtensor *x, int dim)
+/* sum exp(x - m), dims kept. */
+static mesh_dtensor *exp_sum(mesh_dtensor *x, mesh_dtensor *m, uint32_t dims, int mode)
 {
-    uint32_t dims = UINT32_C(1) << dim;
-    mesh_dtensor *e = grad_op2(OP_exp_shifted, x, extreme_kept(OP_amax, x, dims), NULL);
-    return grad_op2(OP_div, e, sum_kept(e, dims), NULL);
+    return completed(grad_op2(OP_exp_sum, x, m, &(struct op_attr){ .dims = dims, .keepdim = 1, .mode = mode }));
 }
 
-mesh_dtensor *sharded_log_softmax(mesh_dtensor *x, int dim)
+mesh_dtensor *sharded_softmax(mesh_dtensor *x, int dim, bool is_log)
 {
     uint32_t dims = UINT32_C(1) << dim;
-    mesh_dtensor *m = extreme_kept(OP_amax, x, dims);
-    mesh_dtensor *s = sum_kept(grad_op2(OP_exp_shifted, x, m, NULL), dims);
-    return grad_op2(OP_plus_log, grad_op2(OP_sub, x, m, NULL), s, &(struct op_attr){ .value = { -1 } });
+    mesh_dtensor *m = extreme_kept(OP_amax, x, dims), *s = exp_sum(x, m, dims, 0);
+    mesh_dtensor *in[OP_MAX_INPUTS] = { x, m, s };
+    return s == NULL ? NULL : grad_op(OP_softmax_piece, in, &(struct op_attr){ .mode = is_log });
 }
 
 mesh_dtensor *softmax_of(enum op_id id, mesh_dtensor *x, int dim)
@@ -103,7 +102,7 @@ mesh_dtensor *softmax_of(enum op_id id, mesh_dtensor *x, int dim)
     struct tape_entry e = {
         .name = op_table[id].name, .gradient = gradient_of(id), .attr = &attr, .n_in = 1, .in = in
     };
-    return recorded(&e, id == OP_softmax ? sharded_softmax(x, dim) : sharded_log_softmax(x, dim));
+    return recorded(&e, sharded_softmax(x, dim, id == OP_log_softmax));
 }
 
 /* The result of a reduction that kept its dims, with or without them. */
@@ -125,7 +124,7 @@ static mesh_dtensor *without_dims(mesh_dtensor *y, const struct op_attr *attr)
 mesh_dtensor *sharded_logsumexp(mesh_dtensor *x, const struct op_attr *attr)
 {
     mesh_dtensor *m = extreme_kept(OP_amax, x, attr->dims);
-    mesh_dtensor *s = sum_kept(grad_op2(OP_exp_shifted, x, m, &(struct op_attr){ .mode = 1 }), attr->dims);
+    mesh_dtensor *s = exp_sum(x, m, attr->dims, 1);
     return without_dims(grad_op2(OP_plus_log, m, s, &(struct op_attr){ .value = { 1 }, .mode = 1 }), attr);
 }
 

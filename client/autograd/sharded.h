@@ -26,8 +26,7 @@ mesh_shape kept_shape(mesh_shape x, uint32_t dims);
 mesh_dtensor *sum_kept(mesh_dtensor *x, uint32_t dims);  /* completed */
 mesh_dtensor *mean_kept(mesh_dtensor *x, uint32_t dims); /* completed */
 
-mesh_dtensor *sharded_softmax(mesh_dtensor *x, int dim);
-mesh_dtensor *sharded_log_softmax(mesh_dtensor *x, int dim);
+mesh_dtensor *sharded_softmax(mesh_dtensor *x, int dim, bool is_log);
 mesh_dtensor *sharded_logsumexp(mesh_dtensor *x, const struct op_attr *attr);
 mesh_dtensor *sharded_var(mesh_dtensor *x, const struct op_attr *attr);                  /* as OP_var */
 mesh_dtensor *sharded_index(enum op_id id, mesh_dtensor *x, const struct op_attr *attr); /* OP_argmax, OP_argmin */

@@ -1,8 +1,9 @@
-/* client/tensor/k_moments.c - variances: of whole rows in one kernel, or from sums that shards contribute to.
+/* client/tensor/k_moments.c - variances and sums of exponentials: of whole rows in one kernel, or what shards contribute.
  *
  *     var              two passes over x with f64 means: sum (x - mean)^2 / (n - correction)
  *     deviation_sums   q = sum (x - m)^2 and s = sum (x - m) around a mean m that was rounded to the dtype;
  *                      sum (x - mean)^2 = q - s^2 / n whatever m, so the rounding does no harm
+ *     exp_sum          sum exp(x - m), m given; mode 1: an infinite m counts as 0
  *     logsumexp        m + log sum exp(x - m), m the largest element
  *
  * value[0] is 1 / n and value[1] is 1 / (n - correction), of the whole tensor.
@@ -16,6 +17,7 @@
 
 struct moments { /* [results] each */
     double *center, *sum, *square;
+    bool takes_infinite; /* an infinite center counts as 0 */
 };
 
 #define MOMENT_ROWS(D, T, U, unused)                                                                                   \
@@ -54,7 +56,7 @@ struct moments { /* [results] each */
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
             int64_t out = r->out + i * r->out_step;                                                                    \
             double c = m->center[out];                                                                                 \
-            m->sum[out] += exp((double)x[i] - (isinf(c) ? 0 : c));                                                     \
+            m->sum[out] += exp((double)x[i] - (m->takes_infinite && isinf(c) ? 0 : c));                                \
         }                                                                                                              \
     }                                                                                                                  \
     static void load_##D(double *to, const void *from, int64_t n)                                                      \
@@ -138,6 +140,22 @@ int k_deviation_sums(const struct kernel_call *c)
     return 0;
 }
 
+int k_exp_sum(const struct kernel_call *c)
+{
+    const struct mesh_tensor *x = c->in[0];
+    struct moments m;
+    int r = moments_init(&m, "softmax", c);
+    if (r < 0) {
+        return r;
+    }
+    m.takes_infinite = c->attr->mode == 1;
+    rows[x->dtype].load(m.center, c->in[1]->data, c->in[1]->n);
+    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].exp, &m);
+    rows[x->dtype].store(c->out[0]->data, m.sum, c->out[0]->n);
+    moments_fini(&m);
+    return 0;
+}
+
 int k_logsumexp(const struct kernel_call *c)
 {
     const struct mesh_tensor *x = c->in[0];
@@ -150,6 +168,7 @@ int k_logsumexp(const struct kernel_call *c)
     for (int64_t i = 0; i < n; i++) {
         m.center[i] = -(double)INFINITY;
     }
+    m.takes_infinite = true;
     reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].max, &m);
     reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].exp, &m);
     for (int64_t i = 0; i < n; i++) {

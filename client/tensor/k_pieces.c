@@ -2,6 +2,7 @@
  *
  * Each is one EXPR_ line over the elements a, b, c of up to three inputs, broadcast, computed in f64 and rounded once:
  *     exp_shifted   exp(a - b)         mode 1: an infinite b counts as 0; mode 2: only -inf does
+ *     softmax_piece exp(a - b) / c   mode 1: its logarithm
  *     plus_log      a + value[0] log b mode 1: an infinite a counts as 0
  *     norm_backward dy x |x|^(p - 2) / n^(p - 1), 0 where the norm n is 0
  *     prod_share    of a = dy times the product of the nonzero elements: a / b where there is no zero (c counts them); for
@@ -47,6 +48,7 @@ static inline double share(double a, double x, double n_zeros)
 #define EXPR_equal_mask(a, b, c, r)         (double)((a) == (b))
 #define EXPR_squared_difference(a, b, c, r) ((a) - (b)) * ((a) - (b))
 #define EXPR_exp_shifted(a, b, c, r)        exp((a) - shift(b, (r)->mode))
+#define EXPR_softmax_piece(a, b, c, r)      ((r)->mode == 1 ? (a) - (b) - log(c) : exp((a) - (b)) / (c))
 #define EXPR_plus_log(a, b, c, r)           shift(a, (r)->mode) + (r)->v0 * log(b)
 #define EXPR_variance(a, b, c, r)           ((a) - (b) * (b) * (r)->v0) * (r)->v1
 #define EXPR_root(a, b, c, r)               ((r)->v0 == 2 ? sqrt(a) : pow(a, 1 / (r)->v0))
@@ -57,6 +59,7 @@ static inline double share(double a, double x, double n_zeros)
     X(equal_mask,         2)    \
     X(squared_difference, 2)    \
     X(exp_shifted,        2)    \
+    X(softmax_piece,      3)    \
     X(plus_log,           2)    \
     X(variance,           2)    \
     X(root,               1)    \

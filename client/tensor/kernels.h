@@ -153,6 +153,7 @@ int k_power_sum(const struct kernel_call *c);     /* sum |x|^value[0]; value 0 c
 int k_nonzero_prod(const struct kernel_call *c);  /* out[0] product of what is not 0, out[1] how many are 0 */
 int k_var(const struct kernel_call *c);           /* value[0] 1 / n, value[1] 1 / (n - correction) */
 int k_deviation_sums(const struct kernel_call *c); /* x, m: out[0] sum (x - m)^2, out[1] sum (x - m) */
+int k_exp_sum(const struct kernel_call *c);       /* x, m: sum exp(x - m); mode 1: an infinite m counts as 0 */
 int k_logsumexp(const struct kernel_call *c);
 int k_argmax(const struct kernel_call *c);        /* flat index among the dims that go; whole lines */
 int k_argmin(const struct kernel_call *c);
@@ -162,6 +163,7 @@ int k_index_of(const struct kernel_call *c);      /* x, m: the lowest index of m
 int k_equal_mask(const struct kernel_call *c);    /* 1 where a = b, else 0 */
 int k_squared_difference(const struct kernel_call *c);
 int k_exp_shifted(const struct kernel_call *c);
+int k_softmax_piece(const struct kernel_call *c); /* x, the line's m and sum: exp(x - m) / sum; mode 1: its logarithm */
 int k_plus_log(const struct kernel_call *c);
 int k_variance(const struct kernel_call *c);      /* in: the sums of k_deviation_sums; value as for k_var */
 int k_root(const struct kernel_call *c);          /* x^(1 / value[0]) */
