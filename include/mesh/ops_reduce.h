@@ -94,8 +94,8 @@ MESH_API mesh_dtensor *mesh_argmin_opt(mesh_dtensor *x, const mesh_reduce_option
 
 /* mesh_var(x, 1), mesh_var(x, 0, .dims = Dims(1)), mesh_norm(x, 2, .keepdim = true), ... */
 #define MESH_REDUCE_BY_(f, x, by, ...) f((x), (by), &(mesh_reduce_options){ __VA_ARGS__ })
-#define mesh_var(x, ...)  MESH_REDUCE_BY_(mesh_var_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
-#define mesh_norm(x, ...) MESH_REDUCE_BY_(mesh_norm_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
+#define mesh_var(x, ...)               MESH_REDUCE_BY_(mesh_var_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
+#define mesh_norm(x, ...)              MESH_REDUCE_BY_(mesh_norm_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
 
 /* The running sum along one dim.
  *

@@ -372,6 +372,40 @@ START_TEST(a_target_that_is_no_class_is_known_to_all_ranks)
 }
 END_TEST
 
+/* --- other meshes ------------------------------------------------------------------------------------------------------------- */
+
+/* On rank 1, which is outside, every call returns at once. */
+static int on_some_ranks(void *arg)
+{
+    static const int ranks[2] = { 2, 0 };
+    mesh_device_mesh *m = mesh_new_device_mesh("cpu", SHAPE(2), ranks, NULL);
+    bool is_member = mesh_rank() != 1;
+    mesh_dtensor *values = NULL, *found = NULL;
+    (void)arg;
+    mesh_dtensor *x = F64(m, SHAPE(1, 5), ON(S(1)), 3, 1, 4, 1, 5), *target = I64(m, SHAPE(1), ON(R), 4);
+    mesh_requires_grad(x, true);
+    mesh_dtensor *loss = mesh_cross_entropy(x, target), *sums = mesh_cumsum(x, 1), *best = mesh_argmax(x);
+    mesh_dtensor *y = mesh_layer_norm(x, 1, NULL, NULL, 0), *v = mesh_var(x, 1), *n = mesh_norm(x, 1);
+    mesh_topk(x, 1, 1, &values, &found);
+    REQUIRE(mesh_backward(mesh_sum(mesh_add(loss, mesh_add(mesh_sum(y), mesh_add(v, n))))) == 0);
+    REQUIRE(mesh_scope_status(NULL) == 0 && mesh_grad(x) != NULL && sums != NULL && best != NULL && found != NULL);
+    if (is_member) {
+        IS(sums, 3, 4, 8, 9, 14);
+        IS(best, 4);
+        IS(values, 5);
+        IS(found, 4);
+        IS(v, 3.2);
+        IS(n, 14);
+    }
+    return 0;
+}
+
+START_TEST(a_mesh_of_some_ranks_in_another_order)
+{
+    ranks_run(3, on_some_ranks, NULL);
+}
+END_TEST
+
 /* --- gradients that finite differences do not see ---------------------------------------------------------------------------- */
 
 static int corners(void *arg)
@@ -443,6 +477,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_empty_shard_takes_part_in_softmax);
     tcase_add_loop_test(t, cross_entropy_over_sharded_classes_is_three_small_reductions, 2, 5);
     tcase_add_test(t, a_target_that_is_no_class_is_known_to_all_ranks);
+    tcase_add_test(t, a_mesh_of_some_ranks_in_another_order);
     tcase_add_loop_test(t, gradients_share_among_ties_and_survive_zeros, 1, 5);
     tcase_add_loop_test(t, normalisation_over_a_sharded_dim_keeps_it, 2, 5);
     suite_add_tcase(s, t);
