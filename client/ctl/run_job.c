@@ -287,6 +287,7 @@ static void reported_cb(int rank, const char *sentence, void *arg)
         job->reporter = rank;
         (void)snprintf(job->report, sizeof job->report, "%s", sentence);
     }
+    step(job, (struct supervise_event){ .kind = EVENT_REPORT_TOLD, .rank = rank });
 }
 
 static void lost_cb(void *arg)

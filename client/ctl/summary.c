@@ -22,10 +22,16 @@ void summary_write_rank(const struct supervise *s, const pid_t *pids, int rank, 
     buf_printf(text, " after %.1f s", (double)(f->ended_ms - s->started_ms) / 1000.0);
 }
 
+static int cause_of(const struct supervise *s)
+{
+    int quitter = supervise_quitter(s);
+    return quitter >= 0 ? quitter : s->cause;
+}
+
 /* Ended neither well nor as the cause: because of what happened elsewhere. */
 static bool is_knock_on(const struct supervise *s, int rank)
 {
-    return rank != s->cause && s->fate[rank].has_ended && (fate_is_failure(&s->fate[rank]) || s->fate[rank].is_ours);
+    return rank != cause_of(s) && s->fate[rank].has_ended && (fate_is_failure(&s->fate[rank]) || s->fate[rank].is_ours);
 }
 
 static int count_knock_on(const struct supervise *s)
@@ -84,7 +90,8 @@ static const char *other_cause(const struct supervise *s)
 void summary_write(const struct supervise *s, const pid_t *pids, struct buf *text)
 {
     if (s->cause >= 0) {
-        summary_write_rank(s, pids, s->cause, text);
+        summary_write_rank(s, pids, cause_of(s), text);
+        buf_printf(text, "%s", supervise_quitter(s) >= 0 ? " without leaving the job (mesh_finalize())" : "");
     } else if (other_cause(s)[0] != '\0') {
         buf_printf(text, "%s", other_cause(s));
     } else if (s->user_signal != 0 && supervise_exit_code(s) != 0) {

@@ -1,7 +1,7 @@
 /* client/ctl/supervise.c - the step function of a running job.
  *
- * The cause is the failure that was seen first, unless meshd says that another rank died first: its connections were gone
- * before it was seen ended, and the others may have heard, and ended, in between.
+ * The cause is the failure that was seen first, unless meshd says that another rank died first, or was the first to say
+ * that something went wrong: the others may have heard, and ended, before it did.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/supervise.h"
 
@@ -35,6 +35,7 @@ void supervise_init(struct supervise *s, struct rank_fate *fate, int n_ranks, co
         .deadline_ms = limits->time_limit_ms > 0 ? later(now_ms, limits->time_limit_ms) : DEADLINE_NEVER,
         .cause = -1,
         .first_told = -1,
+        .first_reporter = -1,
     };
 }
 
@@ -62,13 +63,28 @@ static int enter(struct supervise *s, enum supervise_phase phase, int64_t now_ms
     return 0;
 }
 
-/* meshd's word counts when that rank did fail, by itself. */
+static bool failed_by_itself(const struct supervise *s, int rank)
+{
+    return rank >= 0 && fate_is_failure(&s->fate[rank]) && !s->fate[rank].is_ours;
+}
+
+/* meshd's word counts when that rank did fail, by itself; a death more than a complaint, which may be about it. */
 static void correct_cause(struct supervise *s)
 {
-    if (s->cause >= 0 && s->first_told >= 0) {
-        const struct rank_fate *f = &s->fate[s->first_told];
-        s->cause = fate_is_failure(f) && !f->is_ours ? s->first_told : s->cause;
+    if (s->cause < 0) {
+        return;
     }
+    if (failed_by_itself(s, s->first_told)) {
+        s->cause = s->first_told;
+    } else if (failed_by_itself(s, s->first_reporter)) {
+        s->cause = s->first_reporter;
+    }
+}
+
+int supervise_quitter(const struct supervise *s)
+{
+    const struct rank_fate *f = s->first_told >= 0 ? &s->fate[s->first_told] : NULL;
+    return s->cause >= 0 && f != NULL && f->has_ended && !f->is_ours && !fate_is_failure(f) ? s->first_told : -1;
 }
 
 static int rank_ended(struct supervise *s, const struct supervise_event *e)
@@ -104,6 +120,15 @@ static int death_told(struct supervise *s, const struct supervise_event *e)
 {
     if (s->first_told < 0 && e->rank >= 0 && e->rank < s->n_ranks) {
         s->first_told = e->rank;
+        correct_cause(s);
+    }
+    return 0;
+}
+
+static int report_told(struct supervise *s, const struct supervise_event *e)
+{
+    if (s->first_reporter < 0 && e->rank >= 0 && e->rank < s->n_ranks) {
+        s->first_reporter = e->rank;
         correct_cause(s);
     }
     return 0;
@@ -150,7 +175,7 @@ static int time_passed(struct supervise *s, const struct supervise_event *e)
 
 int supervise_step(struct supervise *s, const struct supervise_event *e)
 {
-    if (s->phase == PHASE_OVER && e->kind != EVENT_DEATH_TOLD) {
+    if (s->phase == PHASE_OVER && e->kind != EVENT_DEATH_TOLD && e->kind != EVENT_REPORT_TOLD) {
         return 0;
     }
     switch (e->kind) {
@@ -158,6 +183,8 @@ int supervise_step(struct supervise *s, const struct supervise_event *e)
         return rank_ended(s, e);
     case EVENT_DEATH_TOLD:
         return death_told(s, e);
+    case EVENT_REPORT_TOLD:
+        return report_told(s, e);
     case EVENT_USER_SIGNAL:
         return user_signal(s, e);
     case EVENT_TIME:

@@ -125,6 +125,17 @@ START_TEST(a_rank_that_exits_without_a_word_is_the_cause)
 }
 END_TEST
 
+START_TEST(a_rank_that_exits_well_without_leaving_is_named)
+{
+    RANKS("3", "exit", "1", "0");
+    expect_failure(0, "MESH_E", "rank 1");
+    expect_failure(2, "MESH_E", "rank 1");
+    ck_assert_ptr_nonnull(strstr(p.err.text, "exited with code 0 after "));
+    ctl_expect(&p, 16, NULL, " without leaving the job (mesh_finalize()); ranks 0, 2 ended because of it");
+    expect_next_job_works();
+}
+END_TEST
+
 START_TEST(a_stopped_rank_is_named_when_the_time_is_over)
 {
     run_ranks("3", (const char *[]){ "RANK_TIMEOUT_MS=1500", NULL }, (const char *[]){ "stop", "1", NULL });
@@ -292,6 +303,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time);
     tcase_add_test(cases, a_killed_rank_leaves_no_files_behind);
     tcase_add_test(cases, a_rank_that_exits_without_a_word_is_the_cause);
+    tcase_add_test(cases, a_rank_that_exits_well_without_leaving_is_named);
     tcase_add_test(cases, a_stopped_rank_is_named_when_the_time_is_over);
     tcase_add_test(cases, different_calls_are_a_mismatch_that_names_both);
     tcase_add_test(cases, different_roots_are_a_mismatch);

@@ -153,6 +153,52 @@ START_TEST(what_meshd_says_may_come_last_and_may_be_wrong)
 }
 END_TEST
 
+static void meshd_tells_report(int rank, int64_t now_ms)
+{
+    ck_assert_int_eq(
+        supervise_step(&s, &(struct supervise_event){ .kind = EVENT_REPORT_TOLD, .now_ms = now_ms, .rank = rank }), 0);
+}
+
+START_TEST(the_rank_that_said_first_what_went_wrong_is_the_cause)
+{
+    meshd_tells_report(1, 1900);
+    exits(0, 5, 2000);
+    exits(1, 6, 2010);
+    meshd_tells_report(3, 2015);
+    exits(3, 5, 2020);
+    exits(2, 0, 2030);
+    ck_assert_int_eq(supervise_exit_code(&s), 6);
+    expect_summary("rank 1 (pid 101) exited with code 6 after 1.0 s; ranks 0, 3 ended because of it");
+    begin();
+    meshd_tells_report(1, 1900);
+    meshd_says_dead(2, 1950);
+    exits(1, 5, 2000);
+    dies(2, SIGKILL, 2010);
+    ck_assert_int_eq(s.cause, 2);
+}
+END_TEST
+
+START_TEST(a_rank_that_ends_well_without_leaving_is_named_and_others_give_the_code)
+{
+    exits(1, 0, 2000);
+    meshd_says_dead(1, 2001);
+    exits(2, 5, 2100);
+    exits(0, 4, 2200);
+    exits(3, 0, 2300);
+    ck_assert_int_eq(supervise_exit_code(&s), 5);
+    expect_summary("rank 1 (pid 101) exited with code 0 after 1.0 s without leaving the job (mesh_finalize()); "
+                   "ranks 0, 2 ended because of it");
+    begin();
+    exits(1, 0, 2000);
+    meshd_says_dead(1, 2001);
+    for (int i = 0; i < N; i++) {
+        exits(i, 0, 2100);
+    }
+    ck_assert_int_eq(supervise_exit_code(&s), 0);
+    expect_summary("");
+}
+END_TEST
+
 START_TEST(interrupt_is_forwarded_then_term_then_kill)
 {
     ck_assert_int_eq(user_sends(SIGINT, 2000), SIGINT);
@@ -230,6 +276,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_rank_that_cannot_be_killed_is_given_up);
     tcase_add_test(cases, the_rank_that_meshd_saw_die_first_is_the_cause);
     tcase_add_test(cases, what_meshd_says_may_come_last_and_may_be_wrong);
+    tcase_add_test(cases, the_rank_that_said_first_what_went_wrong_is_the_cause);
+    tcase_add_test(cases, a_rank_that_ends_well_without_leaving_is_named_and_others_give_the_code);
     tcase_add_test(cases, interrupt_is_forwarded_then_term_then_kill);
     tcase_add_test(cases, a_second_interrupt_kills_at_once);
     tcase_add_test(cases, a_program_that_ends_well_on_the_users_term_is_a_success);
