@@ -199,6 +199,8 @@ int call_prepare(struct call *ret_call, const struct collective_call *given, int
         .count = given->kind == MESH_COMM_BARRIER ? 0 : given->count,
         .in_counts = given->in_counts,
         .out_counts = given->out_counts,
+        .splits = given->parts,
+        .algorithm = given->is_monitored ? PLAN_BARRIER_MONITORED : PLAN_NONE,
         .in = given->in,
         .out = given->out,
     };

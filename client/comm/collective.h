@@ -20,6 +20,9 @@ struct collective_call {
     const size_t *out_counts; /* [group size] elements per rank: all_gather_v, all_to_all_v (received from each) */
     const void *in;           /* may equal out where the public call is in place */
     void *out;
+    uint32_t parts;     /* all_reduce of several buffers as one: digest of their lengths; 0: of one */
+    bool is_monitored;  /* a barrier by way of group rank 0, which names everybody who is late */
+    int64_t timeout_ms; /* of this call; 0: the session's */
 };
 
 int collective_run(mesh_group *g, const struct collective_call *call);          /* blocks; 0 or the status, error set */

@@ -90,7 +90,8 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
         return r;
     }
     uint64_t bytes = w->call.total * dtype_size(w->call.dtype);
-    w->call.algorithm = plan_choose(w->call.kind, w->call.dtype, g->size, bytes);
+    w->call.algorithm =
+        w->call.algorithm != PLAN_NONE ? w->call.algorithm : plan_choose(w->call.kind, w->call.dtype, g->size, bytes);
     w->group = g;
     w->next = NULL;
     w->is_message = false;
@@ -99,7 +100,7 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
     call_header(&w->call, &w->header);
     int64_t now_ns = clock_now_ns();
     w->begun_ms = now_ns / 1000000;
-    w->deadline_ms = w->begun_ms + g->session->timeout_ms;
+    w->deadline_ms = w->begun_ms + (call->timeout_ms > 0 ? call->timeout_ms : g->session->timeout_ms);
     atomic_init(&w->state, WORK_QUEUED);
     if (g->size > 1) {
         comm_count(g->comm, w->call.kind);
