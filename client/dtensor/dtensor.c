@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/pool.h"
 #include "core/scope.h"
 #include "dtensor/redistribute.h"
 #include "tensor/shape.h"
@@ -29,7 +30,7 @@ static void free_object(struct object *o)
     dtensor_unref(x->grad);
     mem_free(x->hooks);
     tensor_unref(x->local);
-    mem_free(x);
+    pool_drop(x);
 }
 
 static const struct object_class dtensor_class = { .name = "dtensor", .free = free_object };
@@ -37,7 +38,7 @@ static const struct object_class dtensor_class = { .name = "dtensor", .free = fr
 mesh_dtensor *dtensor_new(mesh_device_mesh *m, mesh_shape shape, mesh_dtype t, const mesh_placements *p,
                           struct mesh_tensor *local)
 {
-    mesh_dtensor *x = local ? mem_new(mesh_dtensor) : NULL;
+    mesh_dtensor *x = local ? pool_new(mesh_dtensor) : NULL;
     if (!x) {
         if (local) {
             err_no_memory(sizeof *x, "a tensor");

@@ -11,17 +11,25 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/pool.h"
 #include "tensor/shape.h"
+
+#define DATA_INSIDE 64 /* where the data of a small tensor begin, in the block of its storage */
+_Static_assert(sizeof(struct storage) <= DATA_INSIDE, "the data follow the storage");
 
 static void storage_unref(struct storage *s)
 {
     if (s == NULL || atomic_fetch_sub(&s->references, 1) != 1) {
         return;
     }
+    if (s->is_inside) {
+        pool_free(s, DATA_INSIDE + s->bytes);
+        return;
+    }
     if (!s->is_borrowed) {
         mem_free(s->data);
     }
-    mem_free(s);
+    pool_drop(s);
 }
 
 int tensor_settle_slowly(struct mesh_tensor *t)
@@ -41,7 +49,7 @@ static void tensor_free(struct object *o)
         t->pending->drop(t->pending);
     }
     storage_unref(t->storage);
-    mem_free(t);
+    pool_drop(t);
 }
 
 static const struct object_class tensor_class = { .name = "tensor", .free = tensor_free };
@@ -49,7 +57,7 @@ static const struct object_class tensor_class = { .name = "tensor", .free = tens
 /* Takes the storage, also when it fails. */
 static struct mesh_tensor *tensor_over(struct storage *storage, mesh_shape shape, mesh_dtype dtype)
 {
-    struct mesh_tensor *t = mem_new(struct mesh_tensor);
+    struct mesh_tensor *t = pool_new(struct mesh_tensor);
     if (t == NULL) {
         storage_unref(storage);
         err_no_memory(sizeof *t, "a tensor");
@@ -66,7 +74,7 @@ static struct mesh_tensor *tensor_over(struct storage *storage, mesh_shape shape
 
 static struct storage *storage_new(void *data, size_t bytes, bool is_borrowed)
 {
-    struct storage *s = mem_new(struct storage);
+    struct storage *s = pool_new(struct storage);
     if (s == NULL) {
         err_no_memory(sizeof *s, "a tensor's storage");
         return NULL;
@@ -78,32 +86,49 @@ static struct storage *storage_new(void *data, size_t bytes, bool is_borrowed)
     return s;
 }
 
-static struct mesh_tensor *tensor_allocate(mesh_shape shape, mesh_dtype dtype, void *(*allocate)(size_t bytes))
+/* One block for both. */
+static struct storage *storage_with_data(size_t bytes)
 {
-    size_t n = (size_t)shape_numel(shape), item = dtype_size(dtype), bytes = n * item;
-    char text[SHAPE_TEXT_BYTES];
-    void *data = n > PTRDIFF_MAX / item ? NULL : allocate(bytes);
-    if (data == NULL) {
-        err_set(MESH_ENOMEM, "no memory for a tensor %s of %s: %zu elements of %zu bytes",
-                shape_text(shape, text, sizeof text), dtype_name(dtype), n, item);
-        return NULL;
+    struct storage *s = pool_alloc(DATA_INSIDE + bytes);
+    if (s != NULL) {
+        *s = (struct storage){ .data = (char *)s + DATA_INSIDE, .bytes = bytes, .is_inside = true };
+        atomic_init(&s->references, 1);
     }
-    struct storage *s = storage_new(data, bytes, false);
+    return s;
+}
+
+static struct storage *storage_beside(size_t bytes)
+{
+    void *data = mem_alloc(bytes);
+    struct storage *s = data == NULL ? NULL : storage_new(data, bytes, false);
     if (s == NULL) {
         mem_free(data);
+    }
+    return s;
+}
+
+struct mesh_tensor *tensor_new(mesh_shape shape, mesh_dtype dtype)
+{
+    size_t n = (size_t)shape_numel(shape), item = dtype_size(dtype), bytes = n * item;
+    struct storage *s = n > PTRDIFF_MAX / item                  ? NULL
+                        : bytes <= POOL_MAX_BYTES - DATA_INSIDE ? storage_with_data(bytes)
+                                                                : storage_beside(bytes);
+    if (s == NULL) {
+        char text[SHAPE_TEXT_BYTES];
+        err_set(MESH_ENOMEM, "no memory for a tensor %s of %s: %zu elements of %zu bytes",
+                shape_text(shape, text, sizeof text), dtype_name(dtype), n, item);
         return NULL;
     }
     return tensor_over(s, shape, dtype);
 }
 
-struct mesh_tensor *tensor_new(mesh_shape shape, mesh_dtype dtype)
-{
-    return tensor_allocate(shape, dtype, mem_alloc);
-}
-
 struct mesh_tensor *tensor_new_zeroed(mesh_shape shape, mesh_dtype dtype)
 {
-    return tensor_allocate(shape, dtype, mem_zalloc);
+    struct mesh_tensor *t = tensor_new(shape, dtype);
+    if (t != NULL) {
+        memset(t->data, 0, tensor_bytes(t));
+    }
+    return t;
 }
 
 struct mesh_tensor *tensor_share(struct mesh_tensor *t, mesh_shape shape)

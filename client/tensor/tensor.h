@@ -12,6 +12,7 @@ struct storage {
     void *data;
     size_t bytes;
     bool is_borrowed; /* mesh_tensor_view(): the user's memory */
+    bool is_inside;   /* the data follow in the same block */
 };
 
 /* What a tensor waits for: its elements are on their way, into memory that outlives it. */
