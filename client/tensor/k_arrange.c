@@ -79,8 +79,27 @@ static void copy_along(struct mesh_tensor *to, int64_t to_begin, const struct me
              (const char *)from->data + from_begin * from_strides.at[d] * item, &from_strides, (size_t)item);
 }
 
+/* A permutation that only swaps two dims goes by tiles. */
+static bool is_swap(const mesh_shape *dims, struct op_attr *ret_attr)
+{
+    int n = 0;
+    for (int d = 0; d < dims->ndim; d++) {
+        if (dims->dim[d] != d && n < 2) {
+            ret_attr->dim[n] = d;
+        }
+        n += dims->dim[d] != d;
+    }
+    return n == 2;
+}
+
 int k_permute(const struct kernel_call *c)
 {
+    struct op_attr swap = { .keepdim = 0 };
+    if (is_swap(&c->attr->shape, &swap)) {
+        struct kernel_call call = *c;
+        call.attr = &swap;
+        return k_transpose(&call);
+    }
     const struct mesh_tensor *x = c->in[0];
     struct mesh_tensor *out = c->out[0];
     struct strides to = dense(out->shape), of_x = dense(x->shape), from = { .at = { 0 } };

@@ -244,7 +244,8 @@ def shapes_of(op):
 def operator_case(op, mesh):
     shapes, attr, extent = shapes_of(op)
     extent = shapes[0][0] if op == "embedding" else extent
-    dtype = random.choice(["f32", "f64"] if op in FLOATING else ["f32", "f32", "f64", "i64", "i32"])
+    dtype = random.choice(["f32", "f64"] if op in FLOATING else
+                          ["f32", "f32", "f64", "i64", "i32"] + ["bool"] * (op not in ("pad", "scatter_add", "one_hot")))
     dtypes = [dtype] * len(shapes)
     if op in HAS_INDEX:
         dtypes[HAS_INDEX[op]] = random.choice(["i64", "i32"])
@@ -254,8 +255,9 @@ def operator_case(op, mesh):
         n = cases.count(shape)
         inputs.append((shape, index_values(n, extent, op not in ("embedding", "one_hot")) if is_index
                        else [random.randint(-8, 8) / 4 for _ in range(n)] if dtypes[k][0] == "f"
+                       else [random.random() < 0.5 for _ in range(n)] if dtypes[k] == "bool"
                        else [random.randint(-3, 3) for _ in range(n)]))
-    kinds = {"f": ["sum", "sum", "avg", "max", "min"], "i": ["sum", "max", "min"]}
+    kinds = {"f": ["sum", "sum", "avg", "max", "min"], "i": ["sum", "max", "min"], "b": []}
     placed = [cases.placements(s, mesh, [] if HAS_INDEX.get(op) == k else kinds[dtypes[k][0]])
               for k, s in enumerate(shapes)]
     case = {"op": op, "mesh": mesh,
