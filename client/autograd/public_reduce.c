@@ -117,6 +117,12 @@ MESH_API mesh_dtensor *mesh_var_opt(mesh_dtensor *x, double correction, const me
     return public_enter(__func__, &x, 1) ? var(x, correction, o) : NULL;
 }
 
+MESH_API mesh_dtensor *mesh_std_opt(mesh_dtensor *x, double correction, const mesh_reduce_options *o)
+{
+    mesh_dtensor *in[OP_MAX_INPUTS] = { public_enter(__func__, &x, 1) ? var(x, correction, o) : NULL };
+    return in[0] == NULL ? NULL : public_apply(OP_sqrt, in, NULL);
+}
+
 static mesh_dtensor *logsumexp(mesh_dtensor *x, const mesh_reduce_options *o)
 {
     struct op_attr attr;

@@ -61,6 +61,13 @@ MESH_API mesh_dtensor *mesh_logsumexp_opt(mesh_dtensor *x, const mesh_reduce_opt
  * Errors      as mesh_sum(); MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_var_opt(mesh_dtensor *x, double correction, const mesh_reduce_options *o);
 
+/* The standard deviation over some or all dims: the square root of mesh_var().
+ *
+ * Placements  as mesh_var().
+ * Cost        as mesh_var().
+ * Errors      as mesh_var(). */
+MESH_API mesh_dtensor *mesh_std_opt(mesh_dtensor *x, double correction, const mesh_reduce_options *o);
+
 /* The p-norm over some or all dims: sum(|x|^p)^(1/p); p inf and -inf: the largest and smallest |x|; p 0: how many are not 0.
  *
  * Placements  a shard of a dim that stays is kept.
@@ -95,6 +102,7 @@ MESH_API mesh_dtensor *mesh_argmin_opt(mesh_dtensor *x, const mesh_reduce_option
 /* mesh_var(x, 1), mesh_var(x, 0, .dims = Dims(1)), mesh_norm(x, 2, .keepdim = true), ... */
 #define MESH_REDUCE_BY_(f, x, by, ...) f((x), (by), &(mesh_reduce_options){ __VA_ARGS__ })
 #define mesh_var(x, ...)               MESH_REDUCE_BY_(mesh_var_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
+#define mesh_std(x, ...)               MESH_REDUCE_BY_(mesh_std_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
 #define mesh_norm(x, ...)              MESH_REDUCE_BY_(mesh_norm_opt, x, __VA_ARGS__, .size = sizeof(mesh_reduce_options))
 
 /* The running sum along one dim.

@@ -115,6 +115,7 @@ static int extremes(void *arg)
     IS(mesh_amax(I64(m, SHAPE(2), ON(S(0)), -7, -5)), -5);
     IS(mesh_prod(F64(m, SHAPE(5), ON(S(0)), 1, 2, 3, 4, 5)), 120);
     IS(mesh_var(F64(m, SHAPE(6), ON(S(0)), 0, 1, 2, 3, 4, 5), 1), 3.5);
+    IS(mesh_std(F64(m, SHAPE(6), ON(S(0)), 0, 1, 2, 3, 4, 5), 1), 1.8708286933869707);
     IS(mesh_var(F64(m, SHAPE(1), ON(S(0)), 7), 1), NAN);
     IS(mesh_var(F64(m, SHAPE(1), ON(S(0)), 7), 0), 0);
     IS(mesh_all(BOOL(m, SHAPE(4), ON(S(0)), 1, 1, 1, 0)), 0);
