@@ -123,13 +123,14 @@ static void connect(struct grad_node *node, int i, mesh_dtensor *x)
 
 static int save_values(struct grad_node *node, const struct tape_entry *e, mesh_dtensor *out)
 {
+    static const unsigned need[OP_MAX_INPUTS] = { NEEDS_IN0, NEEDS_IN1, NEEDS_IN2, NEEDS_IN3 };
     unsigned needs = 0;
     for (int i = 0; i < e->n_in; i++) {
         needs |= e->in[i] != NULL && e->in[i]->requires_grad ? e->gradient->needs[i] : 0U;
     }
     int r = 0;
     for (int i = 0; r == 0 && i < e->n_in; i++) {
-        if (e->in[i] != NULL && (needs & (1U << i)) != 0) {
+        if (e->in[i] != NULL && (needs & need[i]) != 0) {
             r = save(e->in[i], &node->in[i]);
         }
     }

@@ -25,7 +25,7 @@ struct grad_call {
 };
 typedef void (*gradient_fn)(struct grad_call *c);
 
-enum { NEEDS_IN0 = 1, NEEDS_IN1 = 2, NEEDS_IN2 = 4, NEEDS_OUT = 8 };
+enum { NEEDS_IN0 = 1, NEEDS_IN1 = 2, NEEDS_IN2 = 4, NEEDS_OUT = 8, NEEDS_IN3 = 16 };
 
 struct gradient {
     gradient_fn run;              /* NULL: the operator has none */

@@ -75,15 +75,15 @@ static void sign_attr(struct signature *s, const struct op_attr *attr)
     }
 }
 
-static void sign_all(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
+static void sign_all(uint64_t id, int n_in, mesh_dtensor *const *in, const struct op_attr *attr,
                      struct signature *ret_signature)
 {
     struct signature *s = ret_signature;
-    uint64_t op[2] = { (uint64_t)id, (uint64_t)(uintptr_t)in[0]->mesh };
+    uint64_t op[2] = { id, (uint64_t)(uintptr_t)in[0]->mesh };
     s->n = 0;
     sign(s, op, sizeof op);
     sign_attr(s, attr);
-    for (int i = 0; i < op_table[id].n_in; i++) {
+    for (int i = 0; i < n_in; i++) {
         sign_input(s, in[i]);
     }
 }
@@ -102,6 +102,7 @@ static void find_facts(const struct op_row *op, mesh_dtensor *const *in, const s
     s->n_in = op->n_in;
     s->n_out = op->n_out;
     s->attr = *attr;
+    s->user = op->user;
     s->mesh_ndim = in[0]->mesh->ndim;
     for (int i = 0; i < op->n_in; i++) {
         s->has[i] = in[i] != NULL;
@@ -186,7 +187,7 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     for (int i = 0; i < op->n_in; i++) {
         now[i] = in[i] ? in[i]->placements : now[i];
     }
-    if (window_find(op, in, &s, &d.window)) {
+    if (op->user == NULL && window_find(op, in, &s, &d.window)) {
         window_choose(&d.window, in, &s, &d.choice);
     } else {
         r = op_choose(op, &s, m->ndim, m->size, now, &d.choice);
@@ -211,7 +212,7 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
 }
 
 /* A bias, a weight, further tensors to join. */
-static bool may_miss(enum op_id id, int i)
+static bool may_miss(uint64_t id, int i)
 {
     switch (id) {
     case OP_cat:
@@ -232,7 +233,7 @@ static int last_status(void)
 }
 
 /* They exist, live on one mesh, and have all their elements. */
-static int check_inputs(const struct op_row *op, enum op_id id, mesh_dtensor *const *in)
+static int check_inputs(const struct op_row *op, uint64_t id, mesh_dtensor *const *in)
 {
     for (int i = 0; i < op->n_in; i++) {
         if (in[i] && tensor_settle(in[i]->local) < 0) {
@@ -253,7 +254,7 @@ static int check_inputs(const struct op_row *op, enum op_id id, mesh_dtensor *co
 static int run_kernel(const struct op_row *op, const struct decision *d, struct mesh_tensor *const *local,
                       struct mesh_tensor *const *out)
 {
-    struct kernel_call call = { .attr = &d->attr };
+    struct kernel_call call = { .attr = &d->attr, .user = op->user };
     for (int i = 0; i < op->n_in; i++) {
         call.in[i] = local[i];
     }
@@ -316,11 +317,10 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
     return r;
 }
 
-static int recall_or_decide(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr,
+static int recall_or_decide(const struct op_row *op, uint64_t id, mesh_dtensor *const *in, const struct op_attr *attr,
                             struct decision *ret_decision)
 {
     static const struct op_attr none;
-    const struct op_row *op = &op_table[id];
     int r = check_inputs(op, id, in);
     struct signature s;
     if (r < 0) {
@@ -331,7 +331,7 @@ static int recall_or_decide(enum op_id id, mesh_dtensor *const *in, const struct
     if (attr->shape.ndim < 0 || attr->shape.ndim > MESH_MAX_NDIM) {
         return err_set(MESH_ESHAPE, "%s: a shape of %d dims; at most %d", op->name, attr->shape.ndim, MESH_MAX_NDIM);
     }
-    sign_all(id, in, attr, &s);
+    sign_all(id, op->n_in, in, attr, &s);
     if (memory_recall(st, s.word, s.n * 8, ret_decision, sizeof *ret_decision)) {
         return 0;
     }
@@ -360,20 +360,26 @@ static int run_watched(const struct op_row *op, const struct decision *d, mesh_d
     return r;
 }
 
-int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+int op_apply_row(const struct op_row *op, uint64_t id, mesh_dtensor *const *in, const struct op_attr *attr,
+                 mesh_dtensor **ret_out)
 {
     struct decision d;
-    int r = recall_or_decide(id, in, attr, &d);
+    int r = recall_or_decide(op, id, in, attr, &d);
     if (r < 0) {
         return r;
     }
-    return watch_is_on() ? run_watched(&op_table[id], &d, in, ret_out) : run(&op_table[id], &d, in, ret_out);
+    return watch_is_on() ? run_watched(op, &d, in, ret_out) : run(op, &d, in, ret_out);
+}
+
+int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+{
+    return op_apply_row(&op_table[id], (uint64_t)id, in, attr, ret_out);
 }
 
 int op_foresee(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, struct op_outcome *ret_outcome)
 {
     struct decision d;
-    int r = recall_or_decide(id, in, attr, &d);
+    int r = recall_or_decide(&op_table[id], (uint64_t)id, in, attr, &d);
     if (r == 0) {
         *ret_outcome = (struct op_outcome){ .shape = d.out[0], .dtype = d.out_dtype[0], .placements = d.choice.out[0] };
     }

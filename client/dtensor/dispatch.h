@@ -34,6 +34,7 @@ struct op_row {
     enum partial_rule partial;
     shape_fn shape;
     kernel_fn kernel;
+    const void *user; /* of an operator that a program registered (no row of the table): handed to the two functions */
 };
 extern const struct op_row op_table[N_OPS];
 const struct op_row *op_find(const char *name); /* NULL: no such row */
@@ -51,6 +52,10 @@ struct op_outcome {
     mesh_placements placements;
 };
 int op_foresee(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, struct op_outcome *ret_outcome);
+
+/* As op_apply(), of a row outside the table.  id: N_OPS or more, and no other row's in this session. */
+int op_apply_row(const struct op_row *op, uint64_t id, mesh_dtensor *const *in, const struct op_attr *attr,
+                 mesh_dtensor **ret_out);
 
 /* The cheapest right placements of the inputs and outputs; a pure function of its arguments. */
 struct op_choice {

@@ -30,6 +30,7 @@ struct op_shapes { /* the global facts a rule may look at */
     int mesh_ndim; /* above 1, views also propose what is right only together with other mesh dims: whoever
                                  combines rules asks reshape_is_exact() about the whole */
     struct op_attr attr;
+    const void *user; /* of an operator that a program registered: whose it is */
 };
 
 struct op_row;

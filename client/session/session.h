@@ -14,7 +14,7 @@
 #include "session/control.h"
 #include "wire/loop.h"
 
-enum session_slot { SESSION_SLOT_COMM, SESSION_SLOT_DTENSOR, SESSION_SLOT_NN, N_SESSION_SLOTS };
+enum session_slot { SESSION_SLOT_COMM, SESSION_SLOT_DTENSOR, SESSION_SLOT_NN, SESSION_SLOT_AUTOGRAD, N_SESSION_SLOTS };
 
 enum peer_state { PEER_ALIVE, PEER_LEFT, PEER_DEAD };
 

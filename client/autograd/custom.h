@@ -1,0 +1,30 @@
+/* client/autograd/custom.h - an operator that a program registered: its row, made from what the program said.
+ *
+ * The row's user pointer leads back to the operator, in the shape function and in the kernel; the node's gradient, which is
+ * part of the operator, in a backward pass.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef AUTOGRAD_CUSTOM_H
+#define AUTOGRAD_CUSTOM_H
+
+#include <mesh/custom_op.h>
+
+#include "autograd/tape.h"
+
+struct mesh_op {
+    mesh_op_class class_; /* name and rule are copies */
+    char *name, *rule;    /* owned */
+    struct op_row row;
+    struct gradient gradient;
+    uint64_t id;
+    struct mesh_op *next; /* all of the session */
+};
+
+/* MESH_EINVAL unless the text is an index rule for that many inputs. */
+int custom_check_rule(const char *name, const char *rule, int n_in);
+
+int custom_shape(struct op_shapes *inout);      /* shape_fn */
+int custom_kernel(const struct kernel_call *c); /* kernel_fn */
+void custom_gradient(struct grad_call *c);      /* gradient_fn */
+mesh_op_args custom_args(const struct op_attr *attr);
+
+#endif
