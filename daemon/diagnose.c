@@ -23,7 +23,7 @@ struct standing { /* of one member in one group */
     uint64_t entered, finished, failed;
 };
 
-static void list_add(struct verdict *v, struct rank_list *list, uint32_t rank)
+void rank_list_add(struct verdict *v, struct rank_list *list, uint32_t rank)
 {
     uint32_t *place = VEC_PUSH(list);
     if (place == NULL) {
@@ -37,7 +37,7 @@ static void list_add(struct verdict *v, struct rank_list *list, uint32_t rank)
     list->at[i] = rank;
 }
 
-static bool list_has(const struct rank_list *list, uint32_t rank)
+bool rank_list_has(const struct rank_list *list, uint32_t rank)
 {
     for (size_t i = 0; i < list->n; i++) {
         if (list->at[i] == rank) {
@@ -70,7 +70,7 @@ void verdict_fini(struct verdict *v)
     VEC_FINI(&v->findings);
 }
 
-static bool is_dead_weight(const struct diagnose_rank *r)
+bool diagnose_is_dead_weight(const struct diagnose_rank *r)
 {
     return r->life != LIFE_JOINED || r->process == PROCESS_STOPPED || r->process == PROCESS_GONE;
 }
@@ -132,14 +132,9 @@ static const struct recorder_call *call_at(const struct scene *s, uint32_t rank)
 /* What all ranks must have in common. */
 static bool is_same_call(const struct call_words *a, const struct call_words *b)
 {
-    bool has_own_counts = a->kind == MESH_COMM_ALL_TO_ALL || a->kind == MESH_COMM_SEND || a->kind == MESH_COMM_RECV;
+    bool has_own_counts = a->kind == MESH_COMM_ALL_TO_ALL;
     return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->root == b->root &&
            a->splits == b->splits && (a->count == b->count || has_own_counts);
-}
-
-static bool is_pairwise(const struct call_words *w)
-{
-    return w->kind == MESH_COMM_SEND || w->kind == MESH_COMM_RECV;
 }
 
 static void add_call(struct scene *s, uint32_t rank, const struct call_words *words)
@@ -150,7 +145,7 @@ static void add_call(struct scene *s, uint32_t rank, const struct call_words *wo
     for (size_t i = 0; i < f->calls.n; i++) {
         const struct recorder_call *other = call_at(s, f->calls.at[i].ranks.at[0]);
         if (other != NULL && is_same_call(&other->words, words)) {
-            list_add(s->verdict, &f->calls.at[i].ranks, rank);
+            rank_list_add(s->verdict, &f->calls.at[i].ranks, rank);
             return;
         }
     }
@@ -161,7 +156,7 @@ static void add_call(struct scene *s, uint32_t rank, const struct call_words *wo
     }
     *d = (struct different_call){ 0 };
     snprintf(d->text, sizeof d->text, "%s", text);
-    list_add(s->verdict, &d->ranks, rank);
+    rank_list_add(s->verdict, &d->ranks, rank);
     if (d->ranks.n == 0) { /* a call of nobody would not be found again */
         f->calls.n--;
     }
@@ -185,11 +180,8 @@ static void collect_calls(struct scene *s)
     struct finding *f = s->finding;
     for (size_t i = 0; i < s->n_members; i++) {
         const struct recorder_call *c = call_at(s, s->member[i]);
-        if (c != NULL && !is_pairwise(&c->words)) {
+        if (c != NULL) {
             add_call(s, s->member[i], &c->words);
-        }
-        if (c != NULL && f->call[0] == 0) {
-            call_words_text(&c->words, f->call, sizeof f->call);
         }
     }
     sort_calls(f);
@@ -204,7 +196,7 @@ static void blame_minority(struct scene *s)
     bool has_majority = f->calls.at[0].ranks.n > f->calls.at[1].ranks.n;
     for (size_t i = has_majority; i < f->calls.n; i++) {
         for (size_t k = 0; k < f->calls.at[i].ranks.n; k++) {
-            list_add(s->verdict, &f->culprits, f->calls.at[i].ranks.at[k]);
+            rank_list_add(s->verdict, &f->culprits, f->calls.at[i].ranks.at[k]);
         }
     }
 }
@@ -230,20 +222,20 @@ static void place_member(struct scene *s, uint32_t rank, struct lists *l)
     const struct diagnose_rank *r = &s->in->rank[rank];
     struct standing standing = standing_of(r, f->group);
     if (!standing.is_known) {
-        list_add(s->verdict, &l->silent, rank);
-        f->has_evidence = f->has_evidence || is_dead_weight(r);
+        rank_list_add(s->verdict, &l->silent, rank);
+        f->has_evidence = f->has_evidence || diagnose_is_dead_weight(r);
     } else if (standing.entered < f->sequence) {
-        list_add(s->verdict, &l->missing, rank);
-        f->has_evidence = f->has_evidence || is_dead_weight(r);
+        rank_list_add(s->verdict, &l->missing, rank);
+        f->has_evidence = f->has_evidence || diagnose_is_dead_weight(r);
     } else {
-        list_add(s->verdict, &f->entered, rank);
+        rank_list_add(s->verdict, &f->entered, rank);
         uint64_t trouble = trouble_of(&standing);
         l->has_failed = l->has_failed || standing.failed != 0;
-        if (standing.finished < f->sequence && is_dead_weight(r)) {
-            list_add(s->verdict, &l->dead, rank);
+        if (standing.finished < f->sequence && diagnose_is_dead_weight(r)) {
+            rank_list_add(s->verdict, &l->dead, rank);
             f->has_evidence = true;
         } else if (trouble != 0) { /* in this call, or in a later one that needs the same ranks */
-            list_add(s->verdict, &f->waiting, rank);
+            rank_list_add(s->verdict, &f->waiting, rank);
             note_age(s, rank, trouble);
         }
     }
@@ -272,7 +264,7 @@ static bool judge(struct scene *s, struct lists *l)
     if (l->missing.n > 0 || l->dead.n > 0) {
         f->kind = FINDING_STALL;
         for (size_t i = 0; i < l->dead.n; i++) {
-            list_add(s->verdict, &l->missing, l->dead.at[i]);
+            rank_list_add(s->verdict, &l->missing, l->dead.at[i]);
         }
         move(&f->culprits, &l->missing);
         return is_old;
@@ -342,8 +334,8 @@ static void add_waited(const struct diagnose_input *in, struct verdict *v, const
     for (size_t i = 0; i < image->n_calls; i++) {
         const struct recorder_call *c = &image->call[i];
         for (size_t k = 0; c->group == group && k < c->n_waited; k++) {
-            if (c->waited[k] < in->n_ranks && !list_has(members, c->waited[k])) {
-                list_add(v, members, c->waited[k]);
+            if (c->waited[k] < in->n_ranks && !rank_list_has(members, c->waited[k])) {
+                rank_list_add(v, members, c->waited[k]);
             }
         }
     }
@@ -362,8 +354,8 @@ static void examine_untold(const struct diagnose_input *in, struct verdict *v, u
             continue;
         }
         is_first = is_first && rank >= first;
-        if (!list_has(&members, rank)) {
-            list_add(v, &members, rank);
+        if (!rank_list_has(&members, rank)) {
+            rank_list_add(v, &members, rank);
         }
         add_waited(in, v, image, g->id, &members);
     }
@@ -400,7 +392,7 @@ static void examine_groups(const struct diagnose_input *in, struct verdict *v)
 static bool is_blamed(const struct verdict *v, uint32_t rank)
 {
     for (size_t i = 0; i < v->findings.n; i++) {
-        if (list_has(&v->findings.at[i].culprits, rank)) {
+        if (rank_list_has(&v->findings.at[i].culprits, rank)) {
             return true;
         }
     }
@@ -422,7 +414,7 @@ static void examine_ranks(const struct diagnose_input *in, struct verdict *v)
             return;
         }
         *f = (struct finding){ .kind = is_dead ? FINDING_DEAD : FINDING_STOPPED };
-        list_add(v, &f->culprits, rank);
+        rank_list_add(v, &f->culprits, rank);
     }
 }
 
@@ -433,7 +425,7 @@ static struct finding *where_held_up(const struct verdict *v, uint32_t rank)
 {
     for (size_t i = 0; i < v->findings.n; i++) {
         struct finding *f = &v->findings.at[i];
-        if (list_has(&f->waiting, rank) && f->kind != FINDING_SLOW) {
+        if (rank_list_has(&f->waiting, rank) && f->kind != FINDING_SLOW) {
             return f;
         }
     }
@@ -534,6 +526,7 @@ int diagnose(const struct diagnose_input *in, struct verdict *ret_verdict)
 {
     struct verdict v = { .is_well = true };
     examine_groups(in, &v);
+    diagnose_messages(in, &v);
     examine_ranks(in, &v);
     find_causes(&v);
     write_lines(in, &v);

@@ -87,6 +87,13 @@ struct verdict {
 int diagnose(const struct diagnose_input *in, struct verdict *ret_verdict);
 void verdict_fini(struct verdict *v);
 
+/* diagnose_messages.c: ranks that wait in a send or receive. */
+void diagnose_messages(const struct diagnose_input *in, struct verdict *v);
+
+void rank_list_add(struct verdict *v, struct rank_list *list, uint32_t rank); /* out of memory: v says so */
+bool rank_list_has(const struct rank_list *list, uint32_t rank);
+bool diagnose_is_dead_weight(const struct diagnose_rank *r); /* dead, left, stopped or gone */
+
 const char *finding_kind_name(enum finding_kind k); /* "stall" */
 const char *process_state_name(enum process_state s);
 

@@ -58,8 +58,11 @@ static void add_place(const struct diagnose_rank *r, const struct recorder_call 
 {
     char call[120];
     const struct recorder_group *g = recorder_find_group(r->image, c->group);
-    add(buf, cap, "%s (seq %" PRIu64 " of group %s)", call_words_text(&c->words, call, sizeof call), c->sequence,
-        g != NULL ? g->name : "freed since");
+    add(buf, cap, "%s (", call_words_text(&c->words, call, sizeof call));
+    if (c->sequence != 0) {
+        add(buf, cap, "seq %" PRIu64 " of ", c->sequence);
+    }
+    add(buf, cap, "group %s)", g != NULL ? g->name : "freed since");
 }
 
 /* The end of the last thing it did. */
@@ -144,7 +147,11 @@ static void say_group(const struct diagnose_input *in, const struct finding *f, 
 {
     char age[24];
     diagnose_age(f->age_ms, age, sizeof age);
-    snprintf(buf, cap, "group %s, seq %" PRIu64 " %s: ", f->name, f->sequence, f->call);
+    snprintf(buf, cap, "group %s, ", f->name);
+    if (f->sequence != 0) {
+        add(buf, cap, "seq %" PRIu64 " ", f->sequence);
+    }
+    add(buf, cap, "%s: ", f->call);
     switch (f->kind) {
     case FINDING_MISMATCH:
         for (size_t i = 0; i < f->calls.n; i++) {

@@ -10,6 +10,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "comm/progress.h"
+#include "comm/record.h"
 #include "core/scope.h"
 #include "session/waiting.h"
 
@@ -148,6 +149,24 @@ static void send_to_self(struct p2p *p, struct message *m)
     p2p_over(p, m);
 }
 
+/* A message has no number in its group; its peer stands in for the root, its tag for the digest of splits. */
+static void record_begin(struct message *m, mesh_group *g)
+{
+    struct recorder *r = g->comm->recorder;
+    m->work.record = record_call(r, &(struct record){ .group = g->id,
+                                                      .place = -1,
+                                                      .words = { .kind = m->is_send ? MESH_COMM_SEND : MESH_COMM_RECV,
+                                                                 .dtype = (uint8_t)m->dtype,
+                                                                 .root = m->peer,
+                                                                 .splits = (uint32_t)m->tag,
+                                                                 .count = m->count },
+                                                      .queued_ns = clock_now_ns(),
+                                                      .is_running = true });
+    if (m->peer >= 0 && m->peer != g->rank) {
+        record_waiting(r, m->work.record, &(uint32_t){ (uint32_t)g->world_ranks[m->peer] }, 1);
+    }
+}
+
 /* m ends in every case; its error says how. */
 static void begin(struct message *m)
 {
@@ -156,6 +175,7 @@ static void begin(struct message *m)
     if (g->size > 1) {
         comm_count(g->comm, m->is_send ? MESH_COMM_SEND : MESH_COMM_RECV);
     }
+    record_begin(m, g);
     pthread_mutex_lock(&p->lock);
     p->n_open++;
     if (p->is_over) {

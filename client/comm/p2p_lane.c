@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/util.h"
 #include "comm/p2p.h"
+#include "comm/record.h"
 
 #define CALL_BYTES ((size_t)512 << 10)
 
@@ -58,6 +59,7 @@ struct message *p2p_take_waiting(struct p2p *p, int peer, uint32_t tag)
 void p2p_over(struct p2p *p, struct message *m)
 {
     p->n_open--;
+    record_over(p->group->comm->recorder, m->work.record, -1, (int)m->work.error.status);
     atomic_store_explicit(&m->work.state, WORK_DONE, memory_order_release); /* m is its waiter's from here on */
     pthread_cond_broadcast(&p->changed);
 }

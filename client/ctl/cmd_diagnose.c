@@ -195,8 +195,12 @@ static const char *culprit_title(const Mesh__V1__Finding *f)
 
 static void write_knock_on(struct buf *text, const Mesh__V1__Finding *f)
 {
-    write_list(text, "  knock-on: ranks", f->waiting, f->n_waiting);
-    buf_printf(text, " wait at seq %llu of group %s, %s", (unsigned long long)f->sequence, f->name, f->call);
+    write_list(text, f->n_waiting == 1 ? "  knock-on: rank" : "  knock-on: ranks", f->waiting, f->n_waiting);
+    buf_printf(text, f->n_waiting == 1 ? " waits" : " wait");
+    if (f->sequence != 0) {
+        buf_printf(text, " at seq %llu", (unsigned long long)f->sequence);
+    }
+    buf_printf(text, " of group %s, %s", f->name, f->call);
     write_list(text, " (depends on", f->culprit, f->n_culprit);
     buf_printf(text, ")\n");
 }
@@ -212,8 +216,11 @@ static void write_finding(struct buf *text, const struct finding_row *row)
     buf_printf(text, "%s", title_of(f));
     if (f->group != 0) {
         duration_format((int64_t)f->age_ms, age, sizeof age);
-        buf_printf(text, " in group %s for %s\n  seq %llu %s: ", f->name, age, (unsigned long long)f->sequence,
-                   f->n_calls > 0 ? "was entered with different calls" : f->call);
+        buf_printf(text, " in group %s for %s\n  ", f->name, age);
+        if (f->sequence != 0) {
+            buf_printf(text, "seq %llu ", (unsigned long long)f->sequence);
+        }
+        buf_printf(text, "%s: ", f->n_calls > 0 ? "was entered with different calls" : f->call);
         write_list(text, "entered", f->entered, f->n_entered);
         if (f->n_culprit > 0 && f->n_calls == 0) {
             buf_printf(text, "   ");

@@ -85,7 +85,7 @@ static void get_process(const void *row, struct cell *c)
 
 static bool has_call(const void *row)
 {
-    return STANDING(row) != NULL && STANDING(row)->sequence != 0;
+    return STANDING(row) != NULL && STANDING(row)->call[0] != 0;
 }
 
 static void get_call(const void *row, struct cell *c)
@@ -100,7 +100,7 @@ static void get_group(const void *row, struct cell *c)
 
 static void get_sequence(const void *row, struct cell *c)
 {
-    if (has_call(row)) {
+    if (has_call(row) && STANDING(row)->sequence != 0) { /* messages have none */
         cell_set_number(c, (int64_t)STANDING(row)->sequence);
     }
 }

@@ -27,6 +27,21 @@ const char *comm_kind_name(mesh_comm_kind kind)
     return (unsigned)kind < ARRAY_SIZE(kind_names) && kind_names[kind] != NULL ? kind_names[kind] : "?";
 }
 
+/* "recv f32[8] from group rank 2, tag 0" */
+static const char *message_text(const struct call_words *c, char *buf, size_t cap)
+{
+    char peer[32] = "any rank", tag[24] = "any tag";
+    if (c->root >= 0) {
+        snprintf(peer, sizeof peer, "group rank %d", (int)c->root);
+    }
+    if (c->splits != UINT32_MAX) {
+        snprintf(tag, sizeof tag, "tag %" PRIu32, c->splits);
+    }
+    snprintf(buf, cap, "%s %s[%" PRIu64 "] %s %s, %s", comm_kind_name((mesh_comm_kind)c->kind),
+             dtype_name((mesh_dtype)c->dtype), c->count, c->kind == MESH_COMM_SEND ? "to" : "from", peer, tag);
+    return buf;
+}
+
 const char *call_words_text(const struct call_words *c, char *buf, size_t cap)
 {
     const char *kind = comm_kind_name((mesh_comm_kind)c->kind);
@@ -35,11 +50,15 @@ const char *call_words_text(const struct call_words *c, char *buf, size_t cap)
         snprintf(buf, cap, "%s", kind);
         return buf;
     }
+    if (c->kind == MESH_COMM_SEND || c->kind == MESH_COMM_RECV) {
+        return message_text(c, buf, cap);
+    }
     if (c->op != 0) {
         snprintf(op, sizeof op, " %s", reduce_op_name((mesh_reduce_op)c->op));
     }
     if (c->root >= 0) {
-        snprintf(root, sizeof root, " %s root %d", c->kind == MESH_COMM_BROADCAST || c->kind == MESH_COMM_SCATTER ? "from" : "at", (int)c->root);
+        snprintf(root, sizeof root, " %s root %d",
+                 c->kind == MESH_COMM_BROADCAST || c->kind == MESH_COMM_SCATTER ? "from" : "at", (int)c->root);
     }
     if (c->splits != 0) {
         snprintf(splits, sizeof splits, " split as #%08" PRIx32, c->splits);

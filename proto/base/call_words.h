@@ -10,8 +10,8 @@
 
 struct call_words {
     uint8_t kind, dtype, op; /* op 0: nothing is reduced */
-    int32_t root;            /* -1: there is none */
-    uint32_t splits;         /* digest of split sizes, 0: none */
+    int32_t root;            /* -1: there is none; of a message: the peer's group rank, negative: any */
+    uint32_t splits;         /* digest of split sizes, 0: none; of a message: its tag, UINT32_MAX: any */
     uint64_t count;
 };
 

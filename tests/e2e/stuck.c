@@ -115,6 +115,14 @@ static int act_knock(void)
     return r < 0 ? r : reduce(three, 1);
 }
 
+/* recv: rank 0 waits for a message that rank 2 does not send. */
+static int act_recv(void)
+{
+    int r = reduce(mesh_world(), 1);
+    ready();
+    return r < 0 || mesh_rank() != 0 ? pause_long() : mesh_recv(data, 8, MESH_F32, CULPRIT, 7, mesh_world());
+}
+
 /* mourn: all call until one of them dies; the others stay to be looked at. */
 static int act_mourn(void)
 {
@@ -126,8 +134,8 @@ static const struct {
     const char *name;
     int (*run)(void);
 } acts[] = {
-    { "sleep", act_sleep },   { "key", act_key },     { "together", act_together },
-    { "differ", act_differ }, { "knock", act_knock }, { "mourn", act_mourn },
+    { "sleep", act_sleep }, { "key", act_key },     { "together", act_together }, { "differ", act_differ },
+    { "knock", act_knock }, { "mourn", act_mourn }, { "recv", act_recv },
 };
 
 int main(int argc, char **argv)

@@ -229,6 +229,18 @@ START_TEST(a_rank_that_waits_for_a_key_says_so)
 }
 END_TEST
 
+START_TEST(a_receive_that_nobody_sends_to_is_named)
+{
+    struct proc run;
+    job_start(&run, "recv");
+    diagnose_until("recv f32[8] from group rank 2, tag 7", "50ms");
+    ctl_expect(&p, 6, "MISSING 2", "");
+    CTL(&p, at, "ranks", "train7");
+    ctl_expect(&p, 0, "recv f32[8] from group rank 2, tag 7", "");
+    job_stop(&run);
+}
+END_TEST
+
 START_TEST(a_job_that_works_is_well)
 {
     struct proc run;
@@ -300,6 +312,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_mismatch_is_shown_with_the_majority_first);
     tcase_add_test(cases, the_cause_stands_before_the_knock_on);
     tcase_add_test(cases, a_rank_that_waits_for_a_key_says_so);
+    tcase_add_test(cases, a_receive_that_nobody_sends_to_is_named);
     tcase_add_test(cases, a_job_that_works_is_well);
     tcase_add_test(cases, a_recorder_cut_short_is_unknown_and_harms_nobody);
     tcase_add_test(cases, recorders_go_with_their_job);

@@ -78,7 +78,8 @@ static struct recorder_call *call(uint32_t r, uint64_t id, uint64_t sequence, st
     *c = (struct recorder_call){ .number = image[r]->n_calls, .group = id, .sequence = sequence, .words = words };
     c->queued_ns = c->started_ns = NOW - ago_s * SECOND;
     c->state = RECORDER_RUNNING;
-    place(r, id, id == WORLD ? "world" : id == PAIR ? "pair" : "other")->entered = sequence;
+    struct recorder_group *g = place(r, id, id == WORLD ? "world" : id == PAIR ? "pair" : "other");
+    g->entered = sequence != 0 ? sequence : g->entered; /* messages have no number */
     return c;
 }
 
@@ -392,6 +393,64 @@ START_TEST(a_group_without_a_place_is_unknown)
 }
 END_TEST
 
+/* Rank r waits for rank `peer` in a message of the world. */
+static void message(uint32_t r, mesh_comm_kind kind, uint32_t peer, int64_t ago_s)
+{
+    struct call_words words = { (uint8_t)kind, MESH_F32, 0, (int32_t)peer, 7, 8 };
+    struct recorder_call *c = call(r, WORLD, 0, words, ago_s);
+    c->waited[0] = peer;
+    c->n_waited = 1;
+}
+
+START_TEST(a_receive_waits_for_the_rank_that_does_not_send)
+{
+    message(0, MESH_COMM_RECV, 3, 10);
+    const struct finding *f = judge(1);
+    ck_assert_int_eq(f->kind, FINDING_STALL);
+    ck_assert_str_eq(f->call, "recv f32[8] from group rank 3, tag 7");
+    expect_ranks(&f->waiting, "0");
+    expect_ranks(&f->culprits, "3");
+    ck_assert_str_eq(v.sentence, "group world, recv f32[8] from group rank 3, tag 7: held up for 10 s by rank 3");
+}
+END_TEST
+
+START_TEST(messages_that_meet_or_have_no_one_source_are_well)
+{
+    message(0, MESH_COMM_RECV, 3, 10);
+    message(3, MESH_COMM_SEND, 0, 10);
+    message(1, MESH_COMM_RECV, 0, 10);
+    image[1]->call[0].n_waited = 0;
+    (void)judge(0);
+}
+END_TEST
+
+START_TEST(receives_from_each_other_are_a_circle)
+{
+    message(0, MESH_COMM_RECV, 1, 10);
+    message(1, MESH_COMM_RECV, 0, 10);
+    const struct finding *f = judge(2);
+    ck_assert_int_eq(f[0].kind, FINDING_CIRCLE);
+    ck_assert_int_eq(f[1].kind, FINDING_CIRCLE);
+}
+END_TEST
+
+START_TEST(a_collective_is_knocked_on_by_a_receive)
+{
+    stall(31);
+    message(2, MESH_COMM_RECV, 0, 20);
+    const struct finding *f = judge(2);
+    expect_ranks(&f[0].culprits, "2"); /* 0 waits for 2 in the collective, 2 for 0 in the receive */
+    ck_assert_int_eq(f[0].kind, FINDING_CIRCLE);
+    rank[3].process = PROCESS_STOPPED;
+    image[2]->call[image[2]->n_calls - 1].waited[0] = 3;
+    place(3, WORLD, "")->finished = 7;
+    f = judge(2);
+    ck_assert_str_eq(f[0].call, "recv f32[8] from group rank 0, tag 7");
+    ck_assert(f[1].is_knock_on);
+    expect_text(f[1].lines.at[0], "in recv f32[8] from group rank 0, tag 7 (group world)");
+}
+END_TEST
+
 START_TEST(the_state_of_a_process_follows_its_name)
 {
     ck_assert_int_eq(process_state_of("12 (a) T 1"), PROCESS_STOPPED);
@@ -464,6 +523,10 @@ Suite *test_suite(void)
     tcase_add_test(cases, who_is_waited_for_is_a_member_although_it_has_not_made_the_group);
     tcase_add_test(cases, members_that_nobody_knows_are_unknown);
     tcase_add_test(cases, a_group_without_a_place_is_unknown);
+    tcase_add_test(cases, a_receive_waits_for_the_rank_that_does_not_send);
+    tcase_add_test(cases, messages_that_meet_or_have_no_one_source_are_well);
+    tcase_add_test(cases, receives_from_each_other_are_a_circle);
+    tcase_add_test(cases, a_collective_is_knocked_on_by_a_receive);
     tcase_add_test(cases, the_state_of_a_process_follows_its_name);
     tcase_add_test(cases, nonsense_of_ranks_is_survived);
     suite_add_tcase(suite, cases);
