@@ -6,6 +6,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
+#include "dtensor/remesh.h"
 
 /* Every addend of a sum has the derivative of the sum: a whole gradient is already right for a pending input, and
  * making it pending again would only cost a later reduction. */
@@ -92,6 +93,42 @@ static mesh_placements without_partial(mesh_placements p)
         }
     }
     return p;
+}
+
+/* The mesh of x stands in the node's arguments: it is the session's, so it outlives the graph. */
+static void back_to_mesh(struct grad_call *c)
+{
+    mesh_device_mesh *m = (mesh_device_mesh *)(intptr_t)c->node->attr.index[0];
+    mesh_placements p = without_partial(c->node->in_placements[0]);
+    c->dx[0] = dtensor_remesh(c->dy, m, &p);
+}
+static const struct gradient g_remesh = { back_to_mesh, { 0 } };
+
+MESH_API mesh_dtensor *mesh_redistribute_to(mesh_dtensor *x, mesh_device_mesh *m, mesh_placements p)
+{
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (x == NULL || m == NULL) {
+        return fail_null(x == NULL ? "tensor" : "mesh");
+    }
+    int r = placements_check("redistribute", x->shape, x->dtype, m->ndim, &p);
+    if (r < 0) {
+        return scope_fail(r);
+    }
+    if (m == x->mesh) {
+        return redistribute(x, p, &(mesh_redistribute_options){ .async = false });
+    }
+    mesh_dtensor *y = dtensor_remesh(x, m, &p);
+    if (y == NULL) {
+        return fail();
+    }
+    if (!tape_wants(&x, 1)) {
+        return y;
+    }
+    struct op_attr attr = { .index = { (int64_t)(intptr_t)x->mesh } };
+    struct tape_entry e = { .name = "redistribute", .gradient = &g_remesh, .attr = &attr, .n_in = 1, .in = &x };
+    return tape_record(&e, y) < 0 ? fail() : y;
 }
 
 MESH_API mesh_dtensor *mesh_from_local_opt(mesh_tensor *local, mesh_device_mesh *m, mesh_placements p,
