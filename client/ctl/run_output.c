@@ -104,22 +104,26 @@ static void stream_end(struct rank_stream *s)
     s->output->n_open--;
 }
 
+static void flush_cb(void *arg);
+
+/* An unfinished line is shown a moment after the last piece of it. */
+static void keep_flush_timer(struct rank_stream *s)
+{
+    s->flush = loop_timer_stop(s->flush);
+    if (lines_has_held(&s->lines)) {
+        s->flush = loop_timer_start(s->output->options.loop, FLUSH_AFTER_MS, 0, flush_cb, s);
+    }
+}
+
+/* While we wait for our reader the moment passes, but the rest of the line may be there. */
 static void flush_cb(void *arg)
 {
     struct rank_stream *s = arg;
-    s->flush = loop_timer_stop(s->flush);
-    lines_flush(&s->lines);
-}
-
-/* An unfinished line is shown a moment later; the moment begins anew with each line. */
-static void keep_flush_timer(struct rank_stream *s)
-{
-    bool is_held = lines_has_held(&s->lines);
-    if (is_held && s->flush == NULL) {
-        s->flush = loop_timer_start(s->output->options.loop, FLUSH_AFTER_MS, 0, flush_cb, s);
-    } else if (!is_held && s->flush != NULL) {
-        s->flush = loop_timer_stop(s->flush);
+    struct pollfd p = { .fd = s->fd, .events = POLLIN };
+    if (poll(&p, 1, 0) == 0) {
+        lines_flush(&s->lines);
     }
+    keep_flush_timer(s);
 }
 
 static void readable_cb(bool readable, bool writable, void *arg)

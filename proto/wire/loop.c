@@ -15,11 +15,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "wire/loop.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
@@ -103,8 +106,21 @@ static void wake_cb(uv_async_t *wake)
     run_posts(container_of(wake, struct loop, wake));
 }
 
+/* When standard input or output is closed, the next descriptor gets its number: printf() would write into our sockets, and
+ * uv_close() aborts.  So something is put there on which they fail as on nothing at all. */
+static void occupy_stdio(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            int lowest = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+            (void)lowest; /* is fd */
+        }
+    }
+}
+
 struct loop *loop_new(void)
 {
+    occupy_stdio();
     struct loop *l = mem_new(struct loop);
     if (!l) {
         err_no_memory(sizeof *l, "an event loop");

@@ -287,6 +287,37 @@ START_TEST(output_that_nobody_reads_ends_the_job)
 }
 END_TEST
 
+/* Runs `meshctl COMMAND` by bash, which is where pipes and closed descriptors come from. */
+static void run_by_shell(const char *command)
+{
+    char line[512];
+    (void)snprintf(line, sizeof line, "set -o pipefail; %s %s", program_path("MESHCTL_PROGRAM"), command);
+    proc_run(&p,
+             &(struct proc_options){ .argv = (const char *[]){ "bash", "-c", line, NULL },
+                                     .environment = (const char *[]){ "MESH_ADDRESS", "XDG_RUNTIME_DIR", NULL } },
+             SOON_MS);
+}
+
+START_TEST(lines_stay_whole_while_the_reader_is_slow)
+{
+    run_by_shell("run -n 3 -- seq 100001 160000 | (sleep 0.5; cat)");
+    ck_assert_int_eq(count_text(p.out.text, "\n"), 3 * 60000);
+    ck_assert_int_eq(count_text(p.out.text, "] 1"), 3 * 60000);
+    ctl_expect(&p, 0, NULL, NULL);
+}
+END_TEST
+
+START_TEST(closed_standard_descriptors_are_no_trouble)
+{
+    run_by_shell("run -n 2 -- true <&-");
+    ctl_expect(&p, 0, "", NULL);
+    run_by_shell("run -n 2 -- true <&- >&- 2>&-");
+    ctl_expect(&p, 0, "", "");
+    run_by_shell("run -n 2 -- echo lost >&-");
+    ctl_expect(&p, 141, "", "nobody reads the output any more");
+}
+END_TEST
+
 START_TEST(many_ranks_and_much_output_come_through_whole)
 {
     RUN("i=0; while [ $i -lt 500 ]; do echo line $i of rank $RANK; i=$((i+1)); done", "-n", "12");
@@ -317,6 +348,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, ranks_go_on_without_a_daemon_that_died);
     tcase_add_test(cases, without_autostart_no_daemon_is_started);
     tcase_add_test(cases, output_that_nobody_reads_ends_the_job);
+    tcase_add_test(cases, lines_stay_whole_while_the_reader_is_slow);
+    tcase_add_test(cases, closed_standard_descriptors_are_no_trouble);
     tcase_add_test(cases, many_ranks_and_much_output_come_through_whole);
     suite_add_tcase(suite, cases);
     return suite;
