@@ -22,6 +22,12 @@ struct mesh_op {
 /* MESH_EINVAL unless the text is an index rule for that many inputs. */
 int custom_check_rule(const char *name, const char *rule, int n_in);
 
+/* The session's operator with this kernel and rule, whose functions get the rule as `user`.  NULL: error set. */
+struct mesh_op *custom_find_or_make(const mesh_op_class *cls);
+
+/* As ag_apply(), of such an operator. */
+int custom_apply(struct mesh_op *op, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
+
 int custom_shape(struct op_shapes *inout);      /* shape_fn */
 int custom_kernel(const struct kernel_call *c); /* kernel_fn */
 void custom_gradient(struct grad_call *c);      /* gradient_fn */

@@ -113,6 +113,21 @@ static struct mesh_op *new_op(const mesh_op_class *cls)
     return op;
 }
 
+struct mesh_op *custom_find_or_make(const mesh_op_class *cls)
+{
+    const struct custom_ops *ops = ops_current();
+    for (struct mesh_op *op = ops != NULL ? ops->first : NULL; op != NULL; op = op->next) {
+        if (op->class_.kernel == cls->kernel && strcmp(op->rule, cls->rule) == 0) {
+            return op;
+        }
+    }
+    struct mesh_op *op = ops != NULL ? new_op(cls) : NULL;
+    if (op != NULL) {
+        op->class_.user = op->rule;
+    }
+    return op;
+}
+
 MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls)
 {
     if (!scope_enter(__func__)) {
@@ -122,7 +137,7 @@ MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls)
     return op != NULL ? op : scope_fail((int)mesh_last_error()->status);
 }
 
-static int apply(mesh_op *op, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
+int custom_apply(struct mesh_op *op, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)
 {
     bool records = tape_wants(in, op->row.n_in);
     if (records && op->gradient.run == NULL) {
@@ -168,6 +183,6 @@ MESH_API mesh_dtensor *mesh_apply_op(mesh_op *op, mesh_dtensor *const *inputs, i
         memcpy(attr.value, args->value, sizeof attr.value);
         memcpy(attr.index, args->index, sizeof attr.index);
     }
-    r = apply(op, in, &attr, out);
+    r = custom_apply(op, in, &attr, out);
     return r < 0 ? scope_fail(r) : out[0];
 }

@@ -23,6 +23,18 @@ MESH_API mesh_dtensor *mesh_bmm(mesh_dtensor *a, mesh_dtensor *b);
  * Errors      MESH_ESHAPE; MESH_EINVAL for different dtypes. */
 MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dtensor *b);
 
+/* The product of two tensors that an equation names: mesh_einsum("bmk,bkn->bmn", a, b).
+ *
+ * One letter per dim, a to z, none twice in one operand; blanks do not count.  Letters missing from the result are summed
+ * over.
+ *
+ * Shapes      each letter has one extent; the result's follow.
+ * Placements  any letter may be sharded, where it stands in both inputs on both: a letter of the result gives a result
+ *             sharded there, another one Partial(sum).  One input Partial(sum) or Partial(avg), the other Replicate: the
+ *             result alike.
+ * Errors      MESH_EINVAL for an equation that is none, or different dtypes; MESH_ESHAPE; MESH_EUNSUPPORTED for bool. */
+MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_dtensor *b);
+
 typedef struct mesh_attention_options {
     size_t size;
     bool is_causal; /* place i of q sees places 0 to i of k only */

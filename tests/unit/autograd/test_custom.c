@@ -171,12 +171,13 @@ static int wide_kernel(const mesh_op_call *c)
 static int shapes(void *arg)
 {
     (void)arg;
-    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2), NULL);
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(mesh_world_size()), NULL);
     mesh_op *op = mesh_register_op(
         &(mesh_op_class){ .name = "wide", .n_in = 1, .rule = "iK->iC", .shape = wide, .kernel = wide_kernel });
     mesh_dtensor *x = mesh_randn(SHAPE(3, 4), m, MESH_PLACEMENTS(mesh_shard(0)));
     mesh_dtensor *y = mesh_apply_op(op, &x, 1, &(mesh_op_args){ .index = { 2 } });
-    REQUIRE(y != NULL && y->dtype == MESH_I64 && y->shape.dim[1] == 2 && y->placements.at[0].kind == MESH_IS_SHARD);
+    REQUIRE(y != NULL && y->dtype == MESH_I64 && y->shape.dim[1] == 2);
+    REQUIRE(mesh_world_size() == 1 || y->placements.at[0].kind == MESH_IS_SHARD);
     const int64_t *value = mesh_tensor_data(mesh_full_tensor(y));
     REQUIRE(value[0] == 0 && value[3] == 1 && value[5] == 2);
     static const struct {
