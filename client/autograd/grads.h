@@ -16,7 +16,7 @@ extern const struct gradient CONSTANT;
 /* One for each name in the gradient column of ops.def. */
 extern const struct gradient g_add, g_sub, g_mul, g_div, g_neg, g_mul_scalar, g_add_scalar;
 extern const struct gradient g_relu, g_gelu, g_tanh;
-extern const struct gradient g_matmul, g_linear;
+extern const struct gradient g_matmul, g_linear, g_conv2d;
 extern const struct gradient g_transpose, g_reshape, g_expand, g_sum, g_mean;
 extern const struct gradient g_softmax, g_log_softmax, g_cross_entropy_rows, g_cross_entropy_sum;
 #define UNARY(name, ...) extern const struct gradient g_##name;

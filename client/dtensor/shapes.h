@@ -17,6 +17,8 @@ int op_shape_matmul(struct op_shapes *inout);
 int op_shape_linear(struct op_shapes *inout);
 int op_shape_linear_grad_input(struct op_shapes *inout);
 int op_shape_linear_grad_weight(struct op_shapes *inout);
+int op_shape_conv2d(struct op_shapes *inout);
+int op_shape_conv2d_grad(struct op_shapes *inout);
 int op_shape_transpose(struct op_shapes *inout);
 int op_shape_reshape(struct op_shapes *inout);
 int op_shape_expand(struct op_shapes *inout);

@@ -99,6 +99,11 @@ int k_linear(const struct kernel_call *c);             /* x [*,k], w [n,k], bias
 int k_linear_grad_input(const struct kernel_call *c);  /* dy [*,n], w [n,k] -> [*,k] */
 int k_linear_grad_weight(const struct kernel_call *c); /* dy [*,n], x [*,k] -> [n,k]: summed over * */
 
+/* Convolution (f32 f64): x [n,c,h,w], w [o,c,kh,kw] -> [n,o,oh,ow]; dim: strides, index: paddings.  See k_conv.c. */
+int k_conv2d(const struct kernel_call *c);
+int k_conv2d_grad_input(const struct kernel_call *c);  /* dy, w -> like x */
+int k_conv2d_grad_weight(const struct kernel_call *c); /* dy, x -> like w */
+
 /* Moving. */
 int k_transpose(const struct kernel_call *c); /* swaps dim[0] and dim[1] */
 int k_expand(const struct kernel_call *c);    /* in[0] broadcast to the shape of out[0] */

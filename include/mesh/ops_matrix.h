@@ -35,6 +35,26 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
  * Errors      MESH_EINVAL for an equation that is none, or different dtypes; MESH_ESHAPE; MESH_EUNSUPPORTED for bool. */
 MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_dtensor *b);
 
+typedef struct mesh_conv2d_options {
+    size_t size;
+    int stride[2];  /* of rows and columns; 0: 1 */
+    int padding[2]; /* zeros on both sides of rows and columns */
+} mesh_conv2d_options;
+
+/* A convolution of images: y[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, stride i + k, stride j + l] w[o, c, k, l],
+ * counted from -padding.  bias may be NULL: mesh_conv2d(x, w, NULL, .stride = { 2, 2 }).
+ *
+ * Shapes      x [n, c, h, w], weight [o, c, kh, kw], bias [o] -> [n, o, (h + 2 padding - kh) / stride + 1, likewise].
+ * Placements  x Shard(0): the result alike.  weight Shard(0): the result Shard(1).  Both Shard(1): Partial(sum).  Rows and
+ *             columns must be whole.
+ * Cost        scratch of c kh kw numbers for each place of one image of the result.
+ * Errors      MESH_ESHAPE; MESH_EINVAL for a stride below 0, a padding below 0 or different dtypes; MESH_EUNSUPPORTED for
+ *             integers. */
+MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor *bias,
+                                       const mesh_conv2d_options *o);
+#define mesh_conv2d(x, weight, ...)        mesh_conv2d_((x), (weight), __VA_ARGS__, .size = sizeof(mesh_conv2d_options))
+#define mesh_conv2d_(x, weight, bias, ...) mesh_conv2d_opt((x), (weight), (bias), &(mesh_conv2d_options){ __VA_ARGS__ })
+
 typedef struct mesh_attention_options {
     size_t size;
     bool is_causal; /* place i of q sees places 0 to i of k only */

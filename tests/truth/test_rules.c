@@ -35,7 +35,8 @@ static struct cut cut_of(const struct claim *c, const mesh_placements *p)
 
 static bool takes_result_shape(enum op_id op)
 {
-    return op == OP_reshape || op == OP_expand || op == OP_sum_to || op == OP_repeat || op == OP_repeat_backward;
+    return op == OP_reshape || op == OP_expand || op == OP_sum_to || op == OP_repeat || op == OP_repeat_backward ||
+           op == OP_conv2d_grad_input || op == OP_conv2d_grad_weight;
 }
 
 /* The arguments speak of the whole, so the shape function has nothing to say about a part (which may well be empty). */

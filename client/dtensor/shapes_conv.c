@@ -1,0 +1,61 @@
+/* client/dtensor/shapes_conv.c - shape functions of two-dimensional convolution and its gradients.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "dtensor/shapes.h"
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "tensor/shape.h"
+
+static int check_inputs(const struct op_shapes *s)
+{
+    char x[SHAPE_TEXT_BYTES], w[SHAPE_TEXT_BYTES];
+    if (s->in[0].ndim != 4 || s->in[1].ndim != 4) {
+        return err_set(MESH_ESHAPE, "%s: %s and %s: images [n, c, h, w] and a weight [o, c, kh, kw] are needed",
+                       s->name, shape_text(s->in[0], x, sizeof x), shape_text(s->in[1], w, sizeof w));
+    }
+    if (s->in_dtype[0] != s->in_dtype[1]) {
+        return err_set(MESH_EINVAL, "%s: argument 1 is %s but argument 2 is %s: both must have one dtype", s->name,
+                       dtype_name(s->in_dtype[0]), dtype_name(s->in_dtype[1]));
+    }
+    return dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT
+               ? 0
+               : err_set(MESH_EUNSUPPORTED, "%s works on floating dtypes, not on %s", s->name,
+                         dtype_name(s->in_dtype[0]));
+}
+
+int op_shape_conv2d(struct op_shapes *s)
+{
+    mesh_shape x = s->in[0], w = s->in[1], out = x;
+    int r = check_inputs(s);
+    if (r == 0 && x.dim[1] != w.dim[1]) {
+        r = err_set(MESH_ESHAPE, "%s: images of %lld channels, a weight for %lld", s->name, (long long)x.dim[1],
+                    (long long)w.dim[1]);
+    }
+    for (int d = 0; r == 0 && d < 2; d++) {
+        int64_t stride = s->attr.dim[d], padding = s->attr.index[d], kernel = w.dim[2 + d];
+        if (stride < 1 || padding < 0 || padding > INT32_MAX) {
+            r = err_set(MESH_EINVAL, "%s: stride %lld, padding %lld; a stride is at least 1, a padding at least 0",
+                        s->name, (long long)stride, (long long)padding);
+        } else if (kernel < 1 || kernel > x.dim[2 + d] + 2 * padding) {
+            r = err_set(MESH_ESHAPE, "%s: a weight of extent %lld does not fit %lld places and %lld of padding",
+                        s->name, (long long)kernel, (long long)x.dim[2 + d], (long long)(2 * padding));
+        } else {
+            out.dim[2 + d] = (x.dim[2 + d] + 2 * padding - kernel) / stride + 1;
+        }
+    }
+    out.dim[1] = w.dim[0];
+    s->out[0] = out;
+    s->out_dtype[0] = s->in_dtype[0];
+    return r;
+}
+
+/* The result's shape is known from the forward pass. */
+int op_shape_conv2d_grad(struct op_shapes *s)
+{
+    s->out[0] = s->attr.shape;
+    s->out_dtype[0] = s->in_dtype[0];
+    int r = check_inputs(s);
+    return r < 0 || s->attr.shape.ndim == 4
+               ? r
+               : err_set(MESH_ESHAPE, "%s: a result of %d dims, not 4", s->name, s->attr.shape.ndim);
+}
