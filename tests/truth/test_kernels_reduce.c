@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/dtype.h"
+#include "base/fault.h"
 #include "base/util.h"
 #include "harness/tensors.h"
 
@@ -311,6 +312,22 @@ START_TEST(running_sums_both_ways)
 }
 END_TEST
 
+START_TEST(no_memory_is_a_status)
+{
+    static const kernel_fn kernels[] = { k_amax, k_prod, k_var, k_logsumexp, k_argmax, k_sort, k_nonzero_prod };
+    struct mesh_tensor *x = test_tensor(MESH_SHAPE(4), MESH_F64, 1), *out = test_tensor_empty(MESH_SHAPE(4), MESH_F64);
+    struct mesh_tensor *found = test_tensor_empty(MESH_SHAPE(4), MESH_I64);
+    struct op_attr attr = { .dims = 0 };
+    bool is_index = kernels[_i] == k_argmax;
+    struct kernel_call c = { .in = { x }, .out = { is_index ? found : out, found }, .attr = &attr };
+    fault_arm(FAULT_ALLOC, 1, 0);
+    int r = kernels[_i](&c);
+    fault_disarm(FAULT_ALLOC);
+    ck_assert_int_eq(r, MESH_ENOMEM);
+    tensors_unref(3, x, out, found);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("kernels of reductions");
@@ -319,6 +336,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, reductions_over_any_dims, 0, (int)ARRAY_SIZE(reductions));
     tcase_add_test(t, sorts_keep_equal_elements_in_order);
     tcase_add_test(t, running_sums_both_ways);
+    tcase_add_loop_test(t, no_memory_is_a_status, 0, 7);
     suite_add_tcase(s, t);
     return s;
 }
