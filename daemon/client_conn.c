@@ -160,7 +160,7 @@ static void leave_job(struct client *c)
     for (size_t i = 0; i < s->jobs.list.n; i++) {
         store_client_gone(&s->jobs.list.at[i]->store, c->id); /* one may wait at the store of any job */
     }
-    if (job == NULL) {
+    if (job == NULL || s->is_stopping) { /* then it is us who close, and nobody died */
         return;
     }
     uint8_t secret[SECRET_BYTES];
