@@ -189,6 +189,9 @@ int op_shape_normalize_grad_input(struct op_shapes *s)
     int r = floats_only(s);
     s->out[0] = s->in[1];
     s->out_dtype[0] = s->in_dtype[1];
+    if (r == 0 && !shape_equal(s->in[0], s->in[1])) {
+        r = err_set(MESH_ESHAPE, "%s: a gradient and its input differ in shape", s->name);
+    }
     return r < 0 ? r : check_normalized(s, 1, 2);
 }
 
