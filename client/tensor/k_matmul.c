@@ -8,6 +8,7 @@
 #include <cblas.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/check.h"
 #include "base/dtype.h"
@@ -29,6 +30,24 @@ struct gemm {
 static void use_one_thread(void)
 {
     openblas_set_num_threads(1);
+}
+
+/* OpenBLAS takes 128 MiB to work in for each thread that works at the time, and tries for ever when it gets none. */
+#define BLAS_WORKSPACE_BYTES ((size_t)130 << 20)
+
+static int check_workspace(void)
+{
+    static _Thread_local bool was_there;
+    if (was_there) {
+        return 0;
+    }
+    void *room = mmap(NULL, BLAS_WORKSPACE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (room == MAP_FAILED) {
+        return err_no_memory(BLAS_WORKSPACE_BYTES, "matrix products to work in");
+    }
+    (void)munmap(room, BLAS_WORKSPACE_BYTES);
+    was_there = true;
+    return 0;
 }
 
 #define BLAS_MAX          INT32_MAX
@@ -83,7 +102,7 @@ static int check_sizes(const struct gemm *g)
         return err_set(MESH_ETOOLARGE, "%s: an extent of %lld is over the %d that BLAS can count", g->name,
                        (long long)longest, BLAS_MAX);
     }
-    return 0;
+    return dtype_kind(g->dtype) == DTYPE_FLOAT ? check_workspace() : 0;
 }
 
 /* The sizes are checked. */

@@ -2,6 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/check_main.h"
 
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "harness/tensors.h"
 
 static const mesh_dtype numbers[] = { MESH_F32, MESH_F64, MESH_I32, MESH_I64 };
@@ -167,10 +171,40 @@ START_TEST(extent_over_32_bits_is_refused_before_blas_sees_it)
 }
 END_TEST
 
+/* The address space in use; a limit just above it leaves no room for OpenBLAS. */
+static rlim_t bytes_in_use(void)
+{
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    ck_assert(f != NULL && fscanf(f, "%lu", &pages) == 1);
+    fclose(f);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+START_TEST(without_memory_for_blas_a_product_is_refused_and_does_not_hang)
+{
+    struct mesh_tensor *a = tensor_new(MESH_SHAPE(64, 64), MESH_F32), *y = tensor_new(MESH_SHAPE(64, 64), MESH_F32);
+    struct kernel_call call = { .in = { a, a }, .out = { y } };
+    struct rlimit before, tight;
+    ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = bytes_in_use() + (16 << 20);
+    if (setrlimit(RLIMIT_AS, &tight) == 0 && before.rlim_cur > tight.rlim_cur) {
+        int r = k_matmul(&call);
+        ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
+        ck_assert_int_eq(r, MESH_ENOMEM);
+    }
+    ck_assert_int_eq(k_matmul(&call), 0);
+    tensor_unref(a);
+    tensor_unref(y);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("matmul");
     TCase *t = tcase_create("matmul");
+    tcase_add_test(t, without_memory_for_blas_a_product_is_refused_and_does_not_hang);
     tcase_add_test(t, matmul_equals_three_loops_for_all_ranks_of_operands);
     tcase_add_test(t, linear_and_its_gradients_equal_the_loops);
     tcase_add_test(t, dtype_without_a_product_is_named);
