@@ -107,8 +107,7 @@ static int write_reply(struct handshake *h)
         (struct hello){ .generation = s->generation, .group = h->theirs.group, .from = s->rank, .to = h->theirs.from };
     int r = rng_secret(h->mine.nonce, sizeof h->mine.nonce);
     hello_encode(h->bytes, &h->mine);
-    hello_prove(h->bytes + HELLO_BYTES, &secret, &h->theirs, &h->mine, false);
-    return r;
+    return r < 0 ? r : hello_prove(h->bytes + HELLO_BYTES, &secret, &h->theirs, &h->mine, false);
 }
 
 static int read_reply(struct handshake *h)
@@ -133,8 +132,7 @@ static int read_reply(struct handshake *h)
 static int write_proof(struct handshake *h)
 {
     struct hello_secret secret = secret_of(h);
-    hello_prove(h->bytes, &secret, &h->mine, &h->theirs, true);
-    return 0;
+    return hello_prove(h->bytes, &secret, &h->mine, &h->theirs, true);
 }
 
 static int read_proof(struct handshake *h)

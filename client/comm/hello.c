@@ -8,7 +8,6 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
-#include "base/check.h"
 #include "base/error.h"
 
 #define JOB_BYTES 128
@@ -61,22 +60,22 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *ret_hello)
     return 0;
 }
 
-void hello_prove(uint8_t ret_proof[HELLO_PROOF_BYTES], const struct hello_secret *secret, const struct hello *dialer,
-                 const struct hello *acceptor, bool is_dialer)
+int hello_prove(uint8_t ret_proof[HELLO_PROOF_BYTES], const struct hello_secret *secret, const struct hello *dialer,
+                const struct hello *acceptor, bool is_dialer)
 {
     uint8_t text[1 + JOB_BYTES + 2 * HELLO_BYTES] = { is_dialer ? 'd' : 'a' };
     strncpy((char *)text + 1, secret->job, JOB_BYTES - 1);
     hello_encode(text + 1 + JOB_BYTES, dialer);
     hello_encode(text + 1 + JOB_BYTES + HELLO_BYTES, acceptor);
     unsigned len = 0;
-    CHECK(HMAC(EVP_sha256(), secret->key, (int)secret->key_len, text, sizeof text, ret_proof, &len) != NULL &&
-          len == HELLO_PROOF_BYTES);
+    bool is_done = HMAC(EVP_sha256(), secret->key, (int)secret->key_len, text, sizeof text, ret_proof, &len) != NULL;
+    return is_done && len == HELLO_PROOF_BYTES ? 0 : err_no_memory(sizeof text, "the proof that begins a stream");
 }
 
 bool hello_is_proof(const uint8_t proof[HELLO_PROOF_BYTES], const struct hello_secret *secret,
                     const struct hello *dialer, const struct hello *acceptor, bool is_dialer)
 {
     uint8_t right[HELLO_PROOF_BYTES];
-    hello_prove(right, secret, dialer, acceptor, is_dialer);
-    return CRYPTO_memcmp(right, proof, sizeof right) == 0;
+    return hello_prove(right, secret, dialer, acceptor, is_dialer) == 0 &&
+           CRYPTO_memcmp(right, proof, sizeof right) == 0;
 }

@@ -44,9 +44,10 @@ struct hello_secret {
     const char *job;
 };
 
-void hello_prove(uint8_t ret_proof[HELLO_PROOF_BYTES], const struct hello_secret *secret, const struct hello *dialer,
-                 const struct hello *acceptor, bool is_dialer);
-/* In time that does not depend on the bytes. */
+/* MESH_ENOMEM: not even for that. */
+int hello_prove(uint8_t ret_proof[HELLO_PROOF_BYTES], const struct hello_secret *secret, const struct hello *dialer,
+                const struct hello *acceptor, bool is_dialer);
+/* In time that does not depend on the bytes.  False also when there is no memory to tell. */
 bool hello_is_proof(const uint8_t proof[HELLO_PROOF_BYTES], const struct hello_secret *secret,
                     const struct hello *dialer, const struct hello *acceptor, bool is_dialer);
 

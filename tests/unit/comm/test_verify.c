@@ -115,7 +115,7 @@ START_TEST(a_proof_binds_everything)
     uint8_t key[32] = { 1, 2, 3 }, other_key[32] = { 1, 2, 4 }, proof[HELLO_PROOF_BYTES];
     struct hello_secret secret = { .key = key, .key_len = sizeof key, .job = "train" };
     struct hello d = a_hello(3, 1), a = a_hello(1, 3);
-    hello_prove(proof, &secret, &d, &a, true);
+    ck_assert_int_eq(hello_prove(proof, &secret, &d, &a, true), 0);
     ck_assert(hello_is_proof(proof, &secret, &d, &a, true));
     ck_assert(!hello_is_proof(proof, &secret, &d, &a, false)); /* a reflected proof */
     struct hello_secret wrong = secret;
