@@ -141,6 +141,12 @@ static int read_job(const mesh_process_group_options *o, struct settings *s)
                        "program with `meshctl run -n %d -- PROGRAM`",
                        s->world_size, s->world_size);
     }
+    if (s->rank > 0) {
+        return err_set(MESH_EDAEMON,
+                       "this is to be rank %d, but no meshd is named to bring it together with the others: start the "
+                       "program with `meshctl run -n N -- PROGRAM`",
+                       s->rank);
+    }
     return 0;
 }
 

@@ -275,6 +275,14 @@ START_TEST(a_world_asked_for_without_a_daemon_gets_a_sentence)
     ck_assert_msg(strstr(p.out.text, "4") != NULL && strstr(p.out.text, "meshctl run") != NULL, "%s", p.out.text);
     ck_assert_int_eq(count_text(p.out.text, "\n"), 1);
     proc_fini(&p);
+    proc_run(&p,
+             &(struct proc_options){ .argv = (const char *[]){ program_path("RANK_PROGRAM"), "print", NULL },
+                                     .environment = (const char *[]){ "MESH_ADDRESS", "MESH_JOB", "MESH_RANK=2",
+                                                                      "MESH_WORLD_SIZE", NULL } },
+             SOON_MS);
+    ck_assert_int_ne(proc_code(&p), 0);
+    ck_assert_msg(strstr(p.out.text, "this is to be rank 2, but no meshd") != NULL, "%s", p.out.text);
+    proc_fini(&p);
 }
 END_TEST
 
