@@ -49,13 +49,29 @@ int op_shape_conv2d(struct op_shapes *s)
     return r;
 }
 
-/* The result's shape is known from the forward pass. */
-int op_shape_conv2d_grad(struct op_shapes *s)
+/* The result's shape is known from the forward pass, which must make dy of these images and this weight. */
+static int gradient(struct op_shapes *s, mesh_shape images, mesh_shape weight)
 {
+    char text[SHAPE_TEXT_BYTES];
+    struct op_shapes forward = *s;
     s->out[0] = s->attr.shape;
     s->out_dtype[0] = s->in_dtype[0];
+    forward.in[0] = images;
+    forward.in[1] = weight;
     int r = check_inputs(s);
-    return r < 0 || s->attr.shape.ndim == 4
+    r = r < 0 ? r : op_shape_conv2d(&forward);
+    return r < 0 || shape_equal(forward.out[0], s->in[0])
                ? r
-               : err_set(MESH_ESHAPE, "%s: a result of %d dims, not 4", s->name, s->attr.shape.ndim);
+               : err_set(MESH_ESHAPE, "%s: %s is no result of that convolution", s->name,
+                         shape_text(s->in[0], text, sizeof text));
+}
+
+int op_shape_conv2d_grad_input(struct op_shapes *s)
+{
+    return gradient(s, s->attr.shape, s->in[1]);
+}
+
+int op_shape_conv2d_grad_weight(struct op_shapes *s)
+{
+    return gradient(s, s->in[1], s->attr.shape);
 }
