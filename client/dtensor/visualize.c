@@ -234,7 +234,9 @@ static void draw_svg(const struct picture *p, struct text *t)
 static int visualize(const mesh_dtensor *x, struct text t, void (*draw)(const struct picture *p, struct text *t))
 {
     struct picture p;
-    int r = !x ? err_set(MESH_EINVAL, "the tensor is NULL") : picture_init(&p, x);
+    int r = !x                    ? err_set(MESH_EINVAL, "the tensor is NULL")
+            : !t.buf && t.cap > 0 ? err_set(MESH_EINVAL, "the buffer is NULL but has %zu bytes", t.cap)
+                                  : picture_init(&p, x);
     if (r < 0) {
         scope_fail(r);
         return r;

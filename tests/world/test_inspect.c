@@ -65,6 +65,10 @@ static int pictures(void *arg)
                                                                             "nothing: ranks 3, 2, 1, 0\n"));
     char buf[8192], few[8];
     mesh_dtensor *x = mesh_zeros(MESH_SHAPE(2, 2, 5, 4), m, ON(Shard(2), Shard(0)));
+    mesh_scope *s = mesh_scope_begin();
+    REQUIRE(mesh_visualize_sharding(x, NULL, 0) > 0);
+    REQUIRE(mesh_visualize_sharding(x, NULL, 10) == MESH_EINVAL);
+    REQUIRE(mesh_scope_end(s) == MESH_EINVAL);
     int n = mesh_visualize_sharding_svg(x, buf, sizeof buf);
     REQUIRE(n > 0 && n == (int)strlen(buf) && strstr(buf, "<svg ") == buf && strstr(buf, "</svg>\n") != NULL);
     REQUIRE(strstr(buf, "[0:1, 0:2, :, :]") != NULL && strstr(buf, "[1:2, 0:2, :, :]") != NULL);
