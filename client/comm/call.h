@@ -16,7 +16,7 @@ struct call {
     const size_t *in_counts, *out_counts; /* NULL: all parts have `count` elements; borrowed */
     uint32_t splits;                      /* digest of split sizes that all ranks share; 0: none */
     uint64_t total;                       /* elements of all parts together */
-    enum plan_algorithm algorithm; /* PLAN_NONE: to be chosen */
+    enum plan_algorithm algorithm;        /* PLAN_NONE: to be chosen */
     const void *in;
     void *out;
 };

@@ -84,7 +84,7 @@ struct mesh_group {
     _Atomic uint64_t checked_epoch; /* starters have looked at the news up to here */
 
     struct watches *watches; /* the control thread's */
-    struct p2p *p2p;         /* p2p.h; NULL: this group is the streams of another one's messages, or has no member here */
+    struct p2p *p2p; /* p2p.h; NULL: this group is the streams of another one's messages, or has no member here */
 };
 
 mesh_group *group_ref(mesh_group *g);

@@ -11,7 +11,7 @@
     X(3, EXIT_NOT_FOUND, "no such job, mesh or key")                                                                   \
     X(4, EXIT_NO_DAEMON, "meshd cannot be reached, or does not allow it")                                              \
     X(5, EXIT_TIMED_OUT, "no answer within the time given")                                                            \
-    X(6, EXIT_UNHEALTHY, "ping: meshd does not answer as it should; diagnose: something is wrong with the job")                                      \
+    X(6, EXIT_UNHEALTHY, "ping: meshd does not answer as it should; diagnose: something is wrong with the job")        \
     X(124, EXIT_RUN_TIMEOUT, "run: the job took longer than --timeout")                                                \
     X(125, EXIT_LAUNCHER, "run: the launcher itself failed")                                                           \
     X(126, EXIT_CANNOT_EXECUTE, "run: the program is there but cannot be executed")                                    \

@@ -48,7 +48,7 @@ mesh_dtensor *dtensor_from_local(struct mesh_tensor *local, mesh_device_mesh *m,
                                  const mesh_from_local_options *o);
 mesh_dtensor *dtensor_redistribute(mesh_dtensor *x, const mesh_placements *p); /* p normalised; an alias when equal */
 mesh_dtensor *dtensor_redistribute_async(mesh_dtensor *x, const mesh_placements *p); /* the elements may come later */
-struct mesh_tensor *dtensor_full(mesh_dtensor *x);                             /* reference of the caller */
+struct mesh_tensor *dtensor_full(mesh_dtensor *x);                                   /* reference of the caller */
 
 double dtensor_number(const void *element, mesh_dtype t); /* as a double */
 

@@ -60,8 +60,8 @@ int k_gelu_backward(const struct kernel_call *c); /* in: dy, x; mode */
 int k_tanh_backward(const struct kernel_call *c); /* in: dy, y */
 
 /* Pointwise family.  Of unary.def: k_NAME, and k_NAME_backward with in: dy, then x or y. */
-#define UNARY(name, ...)                      \
-    int k_##name(const struct kernel_call *c); \
+#define UNARY(name, ...)                                                                                               \
+    int k_##name(const struct kernel_call *c);                                                                         \
     int k_##name##_backward(const struct kernel_call *c);
 #include "tensor/unary.def"
 int k_eq(const struct kernel_call *c); /* comparisons and logic: out[0] is bool */
@@ -111,9 +111,9 @@ int k_permute(const struct kernel_call *c);   /* dim d of out[0] is dim shape.di
 int k_flip(const struct kernel_call *c);      /* the dims of the set `dims` */
 int k_roll(const struct kernel_call *c);      /* dim[0] by index[0] places */
 int k_cat(const struct kernel_call *c);       /* all inputs up to the first NULL, along dim[0] */
-int k_pad(const struct kernel_call *c);       /* dim[0]: index[0] times value[0] before, index[1] times after; mode: 1 + the
+int k_pad(const struct kernel_call *c); /* dim[0]: index[0] times value[0] before, index[1] times after; mode: 1 + the
                                                  mesh dim that had better split the result, 0: none (window.c) */
-int k_repeat(const struct kernel_call *c);    /* in[0] as often as fits out[0] in every dim */
+int k_repeat(const struct kernel_call *c); /* in[0] as often as fits out[0] in every dim */
 int k_repeat_backward(const struct kernel_call *c);
 /* Where in[0] is a part of dim[0], the others' share of the result is 0.
  *   narrow  index[1] places from index[0] on; mode 1: that is all of the dim      select  place index[0] */
@@ -121,7 +121,11 @@ int k_narrow(const struct kernel_call *c);
 int k_select(const struct kernel_call *c);
 
 /* Choosing by index along dim[0], whose whole extent is index[0]; in[0] may be a part of it.  mode: a set of: */
-enum { INDEX_FROM_END = 1, INDEX_IS_EMBEDDING = 2, INDEX_FROM_ZERO = 4 }; /* -1 is the last; names errors; adds to 0, not to in[0] */
+enum {
+    INDEX_FROM_END = 1,
+    INDEX_IS_EMBEDDING = 2,
+    INDEX_FROM_ZERO = 4
+};                                                /* -1 is the last; names errors; adds to 0, not to in[0] */
 int k_take(const struct kernel_call *c);          /* x, index [*]: dim[0] of x becomes * */
 int k_take_backward(const struct kernel_call *c); /* x (its shape and offset count), dy, index -> dx */
 int k_gather(const struct kernel_call *c);        /* x, index: y like index */
@@ -152,21 +156,22 @@ int k_cross_entropy_grad(const struct kernel_call *c);
 /* Reductions over the dims of attr.dims; over nothing: what changes nothing.  See k_fold.c, k_moments.c, k_arg.c. */
 int k_amax(const struct kernel_call *c);
 int k_amin(const struct kernel_call *c);
-int k_prod(const struct kernel_call *c);          /* integers wrap */
-int k_all(const struct kernel_call *c);           /* numbers count as true unless they are 0 */
+int k_prod(const struct kernel_call *c); /* integers wrap */
+int k_all(const struct kernel_call *c);  /* numbers count as true unless they are 0 */
 int k_any(const struct kernel_call *c);
-int k_power_sum(const struct kernel_call *c);     /* sum |x|^value[0]; value 0 counts what is not 0 */
-int k_nonzero_prod(const struct kernel_call *c);  /* out[0] product of what is not 0, out[1] how many are 0 */
-int k_var(const struct kernel_call *c);           /* value[0] 1 / n, value[1] 1 / (n - correction) */
+int k_power_sum(const struct kernel_call *c);      /* sum |x|^value[0]; value 0 counts what is not 0 */
+int k_nonzero_prod(const struct kernel_call *c);   /* out[0] product of what is not 0, out[1] how many are 0 */
+int k_var(const struct kernel_call *c);            /* value[0] 1 / n, value[1] 1 / (n - correction) */
 int k_deviation_sums(const struct kernel_call *c); /* x, m: out[0] sum (x - m)^2, out[1] sum (x - m) */
-int k_exp_sum(const struct kernel_call *c);       /* x, m: sum exp(x - m); mode 1: an infinite m counts as 0 */
+int k_exp_sum(const struct kernel_call *c);        /* x, m: sum exp(x - m); mode 1: an infinite m counts as 0 */
 int k_logsumexp(const struct kernel_call *c);
-int k_argmax(const struct kernel_call *c);        /* flat index among the dims that go; whole lines */
+int k_argmax(const struct kernel_call *c); /* flat index among the dims that go; whole lines */
 int k_argmin(const struct kernel_call *c);
-int k_index_of(const struct kernel_call *c);      /* x, m: the lowest index of m in x, of this rank's part; shape: the whole */
+int k_index_of(
+    const struct kernel_call *c); /* x, m: the lowest index of m in x, of this rank's part; shape: the whole */
 
 /* Elementwise pieces of reductions over shards: see k_pieces.c. */
-int k_equal_mask(const struct kernel_call *c);    /* 1 where a = b, else 0 */
+int k_equal_mask(const struct kernel_call *c); /* 1 where a = b, else 0 */
 int k_squared_difference(const struct kernel_call *c);
 int k_exp_shifted(const struct kernel_call *c);
 int k_softmax_piece(const struct kernel_call *c); /* x, the line's m and sum: exp(x - m) / sum; mode 1: its logarithm */
@@ -178,10 +183,11 @@ int k_norm_backward(const struct kernel_call *c); /* dy, x, norm; value[0] p */
 int k_prod_share(const struct kernel_call *c);
 
 /* Along dim[0]. */
-int k_cumsum(const struct kernel_call *c);        /* mode 1: from the end; in[1] or NULL: what each line begins with, f64 or i64 */
-int k_sort(const struct kernel_call *c);          /* out: values, indices (i64); mode 1: descending */
-int k_topk(const struct kernel_call *c);          /* out: values, indices; in[1] or NULL: the elements' indices */
-int k_put_along(const struct kernel_call *c);     /* dy, indices: the adjoint of sort and topk; index[0] the extent */
+int k_cumsum(
+    const struct kernel_call *c); /* mode 1: from the end; in[1] or NULL: what each line begins with, f64 or i64 */
+int k_sort(const struct kernel_call *c);      /* out: values, indices (i64); mode 1: descending */
+int k_topk(const struct kernel_call *c);      /* out: values, indices; in[1] or NULL: the elements' indices */
+int k_put_along(const struct kernel_call *c); /* dy, indices: the adjoint of sort and topk; index[0] the extent */
 
 /* Over rows of the last index[0] dims, eps = value[0]; weight and bias may be NULL; mode 0 layer_norm, 1 rms_norm. */
 int k_layer_norm(const struct kernel_call *c);            /* x, weight, bias */
@@ -192,7 +198,7 @@ int k_normalize_grad_weight(const struct kernel_call *c); /* dy, x: summed over 
 /* Of log-probabilities [n,C], [C] or [n,C,...], arguments as for cross_entropy; the classes may be a part: see k_nll.c. */
 int k_nll_loss_rows(const struct kernel_call *c); /* lp, target */
 int k_nll_loss_sum(const struct kernel_call *c);
-int k_nll_grad(const struct kernel_call *c);      /* lp, scale, target; mode 1: by the logits under a log_softmax */
+int k_nll_grad(const struct kernel_call *c); /* lp, scale, target; mode 1: by the logits under a log_softmax */
 
 /* In-place update of one parameter's local part (all the same shape): no operator, no rule.
  *   g' = g + weight_decay p;  m = momentum m + g' (m = g' at the first step);  p -= lr (nesterov ? g' + momentum m : m) */
@@ -225,7 +231,8 @@ void box_unpack(void *dst, mesh_shape dst_shape, const void *src, const struct b
 enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER };
 struct fill {
     enum fill_kind kind;
-    double a, b; /* value; low, high; mean, deviation; chance of 0, else; first, step; first, last; exponents of first, last */
+    double a,
+        b; /* value; low, high; mean, deviation; chance of 0, else; first, step; first, last; exponents of first, last */
     struct rng_key key;
     int64_t n;   /* linear, power: elements of the whole */
     double base; /* power */

@@ -21,14 +21,14 @@ extern "C" {
  * Cost        no traffic.
  * Errors      NULL: MESH_EINVAL for negative steps, ends that are not finite or that the dtype cannot hold; as
  *             mesh_zeros_opt(). */
-MESH_API mesh_dtensor *mesh_linspace_opt(double start, double end, int64_t steps, mesh_device_mesh *m, mesh_placements p,
-                                         const mesh_factory_options *o);
+MESH_API mesh_dtensor *mesh_linspace_opt(double start, double end, int64_t steps, mesh_device_mesh *m,
+                                         mesh_placements p, const mesh_factory_options *o);
 /* base (.base; 0: 10) to the powers mesh_linspace(start, end, steps).
  *
  * Shapes      [steps].
  * Errors      NULL: as mesh_linspace_opt(). */
-MESH_API mesh_dtensor *mesh_logspace_opt(double start, double end, int64_t steps, mesh_device_mesh *m, mesh_placements p,
-                                         const mesh_factory_options *o);
+MESH_API mesh_dtensor *mesh_logspace_opt(double start, double end, int64_t steps, mesh_device_mesh *m,
+                                         mesh_placements p, const mesh_factory_options *o);
 /* start, start + step, ... up to but without end.
  *
  * Element i is start + i step, computed in double.
@@ -38,11 +38,11 @@ MESH_API mesh_dtensor *mesh_logspace_opt(double start, double end, int64_t steps
 MESH_API mesh_dtensor *mesh_arange_opt(double start, double end, double step, mesh_device_mesh *m, mesh_placements p,
                                        const mesh_factory_options *o);
 #define MESH_POINTS_(f, a, b, n, m, p, ...) f((a), (b), (n), (m), (p), &(mesh_factory_options){ __VA_ARGS__ })
-#define mesh_linspace(start, end, steps, m, ...) \
+#define mesh_linspace(start, end, steps, m, ...)                                                                       \
     MESH_POINTS_(mesh_linspace_opt, start, end, steps, m, __VA_ARGS__, .size = sizeof(mesh_factory_options))
-#define mesh_logspace(start, end, steps, m, ...) \
+#define mesh_logspace(start, end, steps, m, ...)                                                                       \
     MESH_POINTS_(mesh_logspace_opt, start, end, steps, m, __VA_ARGS__, .size = sizeof(mesh_factory_options))
-#define mesh_arange(start, end, step, m, ...) \
+#define mesh_arange(start, end, step, m, ...)                                                                          \
     MESH_POINTS_(mesh_arange_opt, start, end, step, m, __VA_ARGS__, .size = sizeof(mesh_factory_options))
 
 /* Zeros of x's shape, dtype, mesh and placements: mesh_zeros_like(x), mesh_zeros_like(x, .dtype = MESH_F64).
@@ -71,14 +71,14 @@ MESH_API mesh_dtensor *mesh_rand_like_opt(const mesh_dtensor *x, const mesh_fact
  *
  * Errors      NULL: as mesh_randn_opt(). */
 MESH_API mesh_dtensor *mesh_randn_like_opt(const mesh_dtensor *x, const mesh_factory_options *o);
-#define MESH_LIKE_(f, x, ...)     f((x), &(mesh_factory_options){ __VA_ARGS__ })
-#define mesh_zeros_like(...)      MESH_LIKE_(mesh_zeros_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
-#define mesh_ones_like(...)       MESH_LIKE_(mesh_ones_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
-#define mesh_empty_like(...)      MESH_LIKE_(mesh_empty_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
-#define mesh_rand_like(...)       MESH_LIKE_(mesh_rand_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
-#define mesh_randn_like(...)      MESH_LIKE_(mesh_randn_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
+#define MESH_LIKE_(f, x, ...)      f((x), &(mesh_factory_options){ __VA_ARGS__ })
+#define mesh_zeros_like(...)       MESH_LIKE_(mesh_zeros_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
+#define mesh_ones_like(...)        MESH_LIKE_(mesh_ones_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
+#define mesh_empty_like(...)       MESH_LIKE_(mesh_empty_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
+#define mesh_rand_like(...)        MESH_LIKE_(mesh_rand_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
+#define mesh_randn_like(...)       MESH_LIKE_(mesh_randn_like_opt, __VA_ARGS__, .size = sizeof(mesh_factory_options))
 #define mesh_full_like_(x, v, ...) mesh_full_like_opt((x), (v), &(mesh_factory_options){ __VA_ARGS__ })
-#define mesh_full_like(x, ...)    mesh_full_like_(x, __VA_ARGS__, .size = sizeof(mesh_factory_options))
+#define mesh_full_like(x, ...)     mesh_full_like_(x, __VA_ARGS__, .size = sizeof(mesh_factory_options))
 
 /* Writes the part of a tensor that begins at offset and has this extent, row-major, to data; not 0: a failure. */
 typedef int (*mesh_part_fn)(void *data, mesh_shape offset, mesh_shape extent, void *arg);
@@ -91,11 +91,11 @@ typedef int (*mesh_part_fn)(void *data, mesh_shape offset, mesh_shape extent, vo
  * Cost        no traffic, no memory but the part.
  * Errors      NULL: MESH_EINVAL when fn is NULL; as mesh_zeros_opt(); what fn returned (MESH_EINVAL when positive), which the
  *             other ranks see as MESH_EABORTED. */
-MESH_API mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, mesh_part_fn fn,
-                                                   void *arg, const mesh_factory_options *o);
-#define mesh_make_from_callback_(s, m, p, fn, arg, ...) \
+MESH_API mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p,
+                                                   mesh_part_fn fn, void *arg, const mesh_factory_options *o);
+#define mesh_make_from_callback_(s, m, p, fn, arg, ...)                                                                \
     mesh_make_from_callback_opt((s), (m), (p), (fn), (arg), &(mesh_factory_options){ __VA_ARGS__ })
-#define mesh_make_from_callback(s, m, p, fn, ...) \
+#define mesh_make_from_callback(s, m, p, fn, ...)                                                                      \
     mesh_make_from_callback_(s, m, p, fn, __VA_ARGS__, .size = sizeof(mesh_factory_options))
 
 /* As mesh_distribute_tensor(), but the data of the rank at coordinate `source` of every mesh dimension win.
@@ -104,7 +104,8 @@ MESH_API mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mes
  *
  * Collective  on m.
  * Errors      NULL: MESH_EINVAL when a mesh dimension has no such coordinate; as mesh_distribute_tensor(). */
-MESH_API mesh_dtensor *mesh_distribute_tensor_from(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p, int source);
+MESH_API mesh_dtensor *mesh_distribute_tensor_from(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p,
+                                                   int source);
 
 #ifdef __cplusplus
 }

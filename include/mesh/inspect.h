@@ -42,11 +42,11 @@ MESH_API int mesh_print(mesh_dtensor *x, FILE *f);
 
 typedef struct mesh_comm_record {
     mesh_comm_kind kind;
-    int            n_ranks;  /* of its group */
-    uint64_t       bytes;    /* that this rank must send at least */
-    const char    *where;    /* public function, e.g. "mesh_matmul" */
-    char           op[32];   /* operator, e.g. "matmul"; "" outside one */
-    char           plan[64]; /* change of layout, e.g. "S(0)->R on tp"; "" when it is none */
+    int n_ranks;       /* of its group */
+    uint64_t bytes;    /* that this rank must send at least */
+    const char *where; /* public function, e.g. "mesh_matmul" */
+    char op[32];       /* operator, e.g. "matmul"; "" outside one */
+    char plan[64];     /* change of layout, e.g. "S(0)->R on tp"; "" when it is none */
 } mesh_comm_record;
 typedef struct mesh_comm_log mesh_comm_log;
 

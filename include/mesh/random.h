@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 typedef struct mesh_dropout_options {
-    size_t   size;
+    size_t size;
     uint64_t seed; /* 0: the next draw of the session's stream (mesh_manual_seed) */
 } mesh_dropout_options;
 

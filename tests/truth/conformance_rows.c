@@ -24,7 +24,7 @@
 
 static const struct op_row rows[] = {
 #define ROW(name, min, max, attrs, expression)             { #name, min, max, attrs, call_##name, false },
-#define ROW_LIST ROW
+#define ROW_LIST                                           ROW
 #define ROW_DISTRIBUTED(name, min, max, attrs, expression) { #name, min, max, attrs, call_##name, true },
 #include "truth/conformance_ops.def"
 #undef ROW
