@@ -230,6 +230,6 @@ void reduce_fill_identity(void *x, size_t count, mesh_dtype t, mesh_reduce_op op
     case MESH_BOOL:
         FILL(bool, integer_identity(op, 0, 1) != 0);
     default:
-        CHECK(!"a dtype that reduce_check() lets through");
+        NEVER("a dtype that reduce_check() lets through");
     }
 }

@@ -12,4 +12,7 @@ _Noreturn void check_failed(const char *file, int line, const char *what);
 #define PRE(claim)   CHECK(claim)
 #define POST(claim)  CHECK(claim)
 
+/* A place that is never reached, and why. */
+#define NEVER(why) check_failed(__FILE__, __LINE__, why)
+
 #endif
