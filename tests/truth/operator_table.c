@@ -1,0 +1,478 @@
+/* tests/truth/operator_table.c - prints OPERATORS.md: every row of the operator table with its rules, in Markdown.
+ *
+ *     operator_table                 prints
+ *     operator_table OPERATORS.md    compares; ends with 1, having named the first line that differs
+ *
+ * Rules are derived on one sample of each row (samples.c).  Rules that differ only in the dim are one, S(d), where they exist
+ * for every dim; pending reductions that differ only in what is reduced with stand together.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "autograd/grads.h"
+#include "base/dtype.h"
+#include "base/util.h"
+#include "comm/collective.h"
+#include "tensor/shape.h"
+#include "truth/samples.h"
+
+#define PARTS      2 /* ranks that the rules are derived for */
+#define TEXT_BYTES 256
+#define LINE_BYTES 1024
+
+#define LETTER_DIM 1 /* S(d) for whatever dim */
+#define LETTER_OP  2 /* P for whatever reduction */
+
+enum audience {
+    BY_GRADIENT, /* a helper when the row says NO_GRADIENT */
+    PUBLIC,
+    HELPER
+};
+
+struct note { /* what the operator table does not say; the costs are those of the public headers */
+    enum op_id op;
+    enum audience audience;
+    const char *call;      /* NULL: mesh_ with the row's name */
+    const char *gradient;  /* NULL: as the row says */
+    const char *otherwise; /* NULL: redistributes */
+};
+
+#define FETCHES "dim split over one mesh dim: each rank fetches the places that it comes to hold"
+#define LOSS    "classes split: two all_reduces of a number per row, the logits stay"
+
+/* clang-format off */
+static const struct note notes[] = {
+    { OP_softmax,            .otherwise = "dim split: two all_reduces of a number per line, and S(dim) stays" },
+    { OP_log_softmax,        .otherwise = "dim split: two all_reduces of a number per line, and S(dim) stays" },
+    { OP_var,                .otherwise = "dims split: three all_reduces of the result's size" },
+    { OP_logsumexp,          .otherwise = "dims split: two all_reduces of the result's size" },
+    { OP_argmax,             .otherwise = "dims split: two all_reduces of the result's size" },
+    { OP_argmin,             .otherwise = "dims split: two all_reduces of the result's size" },
+    { OP_cumsum,             .otherwise = "dim split: one all_reduce of a number per line and part, and S(dim) stays" },
+    { OP_sort, PUBLIC,       .gradient = "of the values" },
+    { OP_topk, PUBLIC,       .gradient = "of the values",
+      .otherwise = "dim split, k less than a part: an all_gather of each part's k candidates" },
+    { OP_layer_norm,         .otherwise = "normalised dims split: three all_reduces of a number per row, and x stays" },
+    { OP_rms_norm,           .otherwise = "normalised dims split: one all_reduce of a number per row, and x stays" },
+    { OP_flip,               .otherwise = FETCHES },
+    { OP_roll,               .otherwise = FETCHES },
+    { OP_cat,                .otherwise = FETCHES },
+    { OP_narrow,             .otherwise = FETCHES },
+    { OP_pad,                .otherwise = FETCHES },
+    { OP_gather,             .call = "mesh_take_along_dim()" },
+    { OP_cross_entropy_rows, .call = "mesh_cross_entropy(), each row", .otherwise = LOSS },
+    { OP_cross_entropy_sum,  .call = "mesh_cross_entropy(), mean or sum", .otherwise = LOSS },
+    { OP_nll_loss_rows,      .call = "mesh_nll_loss(), each row" },
+    { OP_nll_loss_sum,       .call = "mesh_nll_loss(), mean or sum" },
+    { OP_squared_difference, .call = "in mesh_mse_loss()" },
+    { OP_causal_fill,        .call = "in mesh_scaled_dot_product_attention()" },
+    { OP_index_of, HELPER },
+};
+static const enum op_id takes_dim[] = { /* rows whose samples are read with attr.dim[0] */
+    OP_softmax, OP_log_softmax, OP_softmax_backward, OP_log_softmax_backward, OP_roll, OP_cat, OP_narrow, OP_select, OP_pad,
+    OP_index_select, OP_take_backward, OP_gather, OP_scatter_add, OP_cumsum, OP_sort, OP_topk, OP_put_along,
+};
+/* clang-format on */
+
+struct entry { /* a row of the operator table and its rules */
+    const struct op_row *op;
+    const struct note *note;
+    const struct sample *sample;
+    struct op_shapes shapes;
+    struct rule_list rules;
+};
+
+static const struct note *note_of(enum op_id id)
+{
+    static const struct note none = { .audience = BY_GRADIENT };
+    for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+        if (notes[i].op == id) {
+            return &notes[i];
+        }
+    }
+    return &none;
+}
+
+static bool is_helper(enum op_id id)
+{
+    enum audience audience = note_of(id)->audience;
+    bool has_none = gradient_of(id)->run == NULL && gradient_of(id) != &CONSTANT;
+    return audience == BY_GRADIENT ? has_none : audience == HELPER;
+}
+
+/* --- the sample ------------------------------------------------------------------------------------------------------- */
+
+static void derive(const struct sample *s, struct entry *ret_entry)
+{
+    struct op_shapes *x = &ret_entry->shapes;
+    ret_entry->op = &op_table[s->op];
+    ret_entry->note = note_of(s->op);
+    ret_entry->sample = s;
+    *x = (struct op_shapes){ .name = ret_entry->op->name,
+                             .n_in = ret_entry->op->n_in,
+                             .n_out = ret_entry->op->n_out,
+                             .attr = s->attr,
+                             .mesh_ndim = 1 };
+    for (int i = 0; i < s->n_in; i++) {
+        x->has[i] = true;
+        x->in[i] = s->in[i];
+        x->in_dtype[i] = s->dtype[i] ? s->dtype[i] : MESH_F64;
+    }
+    if (ret_entry->op->shape(x) < 0) {
+        fprintf(stderr, "operator_table: %s: %s\n", x->name, mesh_last_error()->message);
+        exit(1);
+    }
+    rules_derive(ret_entry->op, x, PARTS, &ret_entry->rules);
+}
+
+static bool has_kind(const struct entry *e, const struct rule *r, mesh_placement_kind kind)
+{
+    for (int i = 0; i < e->sample->n_in; i++) {
+        if (r->in[i].kind == kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_splittable(const struct entry *e)
+{
+    for (int k = 0; k < e->rules.n; k++) {
+        if (has_kind(e, &e->rules.at[k], MESH_IS_SHARD)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first sample with the most inputs that has a rule to show, and how few inputs some sample has. */
+static void entry_find(enum op_id id, struct entry *ret_entry, int *ret_fewest)
+{
+    int best = -1;
+    struct entry *e = malloc(sizeof *e);
+    *ret_fewest = OP_MAX_INPUTS;
+    for (int k = 0; e != NULL && k < n_samples; k++) {
+        if (samples[k].op != id) {
+            continue;
+        }
+        derive(&samples[k], e);
+        int worth = 2 * samples[k].n_in + is_splittable(e);
+        if (worth > best) {
+            best = worth;
+            *ret_entry = *e;
+        }
+        *ret_fewest = MIN(*ret_fewest, samples[k].n_in);
+    }
+    free(e);
+    if (best < 0) {
+        fprintf(stderr, "operator_table: no sample of %s\n", op_table[id].name);
+        exit(1);
+    }
+}
+
+static void print_tensor(FILE *to, mesh_shape shape, mesh_dtype dtype)
+{
+    char text[SHAPE_TEXT_BYTES];
+    fprintf(to, "%s%s%s", dtype == MESH_F64 ? "" : dtype_name(dtype), dtype == MESH_F64 ? "" : " ",
+            shape_text(shape, text, sizeof text));
+}
+
+static void print_arguments(FILE *to, const struct sample *s)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(takes_dim); i++) {
+        if (takes_dim[i] == s->op) {
+            fprintf(to, ", dim %d", s->attr.dim[0] < 0 ? s->attr.dim[0] + s->in[0].ndim : s->attr.dim[0]);
+        }
+    }
+    const char *before = ", dims ";
+    for (int d = 0; d < s->in[0].ndim; d++) {
+        if ((s->attr.dims >> d & 1U) != 0) {
+            fprintf(to, "%s%d", before, d);
+            before = " ";
+        }
+    }
+}
+
+static void print_sample(FILE *to, const struct entry *e)
+{
+    for (int i = 0; i < e->sample->n_in; i++) {
+        fputs(i > 0 ? ", " : "", to);
+        print_tensor(to, e->shapes.in[i], e->shapes.in_dtype[i]);
+    }
+    for (int o = 0; o < e->op->n_out; o++) {
+        fputs(o > 0 ? ", " : " -> ", to);
+        print_tensor(to, e->shapes.out[o], e->shapes.out_dtype[o]);
+    }
+    print_arguments(to, e->sample);
+}
+
+/* --- the rules -------------------------------------------------------------------------------------------------------- */
+
+static int placement_letters(mesh_placement p, int letters, char *buf, size_t cap)
+{
+    switch (p.kind) {
+    case MESH_IS_SHARD:
+        return letters & LETTER_DIM ? snprintf(buf, cap, "S(d)") : snprintf(buf, cap, "S(%d)", p.dim);
+    case MESH_IS_PARTIAL:
+        return letters & LETTER_OP ? snprintf(buf, cap, "P") : snprintf(buf, cap, "P(%s)", reduce_op_name(p.op));
+    default:
+        return snprintf(buf, cap, "R");
+    }
+}
+
+static const char *rule_letters(const struct entry *e, const struct rule *r, int letters, char *buf)
+{
+    int at = 0, n_in = e->sample->n_in;
+    for (int i = 0; i < n_in + e->op->n_out; i++) {
+        const char *before = i == n_in ? " -> " : i > 0 ? "," : "";
+        at += snprintf(buf + at, TEXT_BYTES - (size_t)at, "%s", before);
+        at += placement_letters(i < n_in ? r->in[i] : r->out[i - n_in], letters, buf + at, TEXT_BYTES - (size_t)at);
+    }
+    return buf;
+}
+
+/* All operands that are split, on the same dim: how many dims they all have; else 0. */
+static int common_ndim(const struct entry *e, const struct rule *r)
+{
+    int n_in = e->sample->n_in, ndim = -1, dim = -1;
+    for (int i = 0; i < n_in + e->op->n_out; i++) {
+        mesh_placement p = i < n_in ? r->in[i] : r->out[i - n_in];
+        int n = i < n_in ? e->shapes.in[i].ndim : e->shapes.out[i - n_in].ndim;
+        if (p.kind != MESH_IS_SHARD) {
+            continue;
+        }
+        if ((ndim >= 0 && n != ndim) || (dim >= 0 && p.dim != dim)) {
+            return 0;
+        }
+        ndim = n;
+        dim = p.dim;
+    }
+    return MAX(ndim, 0);
+}
+
+/* All pending operands with the same reduction. */
+static bool has_common_op(const struct entry *e, const struct rule *r)
+{
+    int n_in = e->sample->n_in, op = -1;
+    for (int i = 0; i < n_in + e->op->n_out; i++) {
+        mesh_placement p = i < n_in ? r->in[i] : r->out[i - n_in];
+        if (p.kind == MESH_IS_PARTIAL && op >= 0 && op != (int)p.op) {
+            return false;
+        }
+        op = p.kind == MESH_IS_PARTIAL ? (int)p.op : op;
+    }
+    return true;
+}
+
+/* Whether rules a and b are the same but for the dim (or for the reduction). */
+static bool is_alike(const struct entry *e, const struct rule *a, const struct rule *b, int letters)
+{
+    char one[TEXT_BYTES], two[TEXT_BYTES];
+    bool may = letters == LETTER_DIM ? common_ndim(e, a) > 0 && common_ndim(e, b) > 0
+                                     : has_common_op(e, a) && has_common_op(e, b);
+    return may && strcmp(rule_letters(e, a, letters, one), rule_letters(e, b, letters, two)) == 0;
+}
+
+/* How many rules are like rule k, and whether none before it is. */
+static int count_alike(const struct entry *e, int k, int letters, bool *ret_is_first)
+{
+    int n = 0;
+    *ret_is_first = true;
+    for (int j = 0; j < e->rules.n; j++) {
+        if (is_alike(e, &e->rules.at[j], &e->rules.at[k], letters)) {
+            *ret_is_first = *ret_is_first && j >= k;
+            n++;
+        }
+    }
+    return n;
+}
+
+static void print_splits(FILE *to, const struct entry *e)
+{
+    char text[TEXT_BYTES];
+    const char *before = "";
+    for (int k = 0; k < e->rules.n; k++) {
+        const struct rule *r = &e->rules.at[k];
+        if (!has_kind(e, r, MESH_IS_SHARD) || has_kind(e, r, MESH_IS_PARTIAL)) {
+            continue;
+        }
+        bool is_first;
+        int ndim = common_ndim(e, r);
+        bool is_folded = ndim > 1 && count_alike(e, k, LETTER_DIM, &is_first) == ndim;
+        if (!is_folded || is_first) {
+            fprintf(to, "%s`%s`", before, rule_letters(e, r, is_folded ? LETTER_DIM : 0, text));
+            before = ", ";
+        }
+    }
+    fputs(*before ? "" : "none", to);
+}
+
+static mesh_reduce_op pending_op(const struct entry *e, const struct rule *r)
+{
+    for (int i = 0; i < e->sample->n_in; i++) {
+        if (r->in[i].kind == MESH_IS_PARTIAL) {
+            return r->in[i].op;
+        }
+    }
+    return MESH_SUM;
+}
+
+/* P -> P of sum, avg */
+static void print_folded(FILE *to, const struct entry *e, int k)
+{
+    char text[TEXT_BYTES];
+    const char *before = " of ";
+    fprintf(to, "`%s`", rule_letters(e, &e->rules.at[k], LETTER_OP, text));
+    for (int j = k; j < e->rules.n; j++) {
+        if (is_alike(e, &e->rules.at[j], &e->rules.at[k], LETTER_OP)) {
+            fprintf(to, "%s%s", before, reduce_op_name(pending_op(e, &e->rules.at[j])));
+            before = " ";
+        }
+    }
+}
+
+static void print_pending(FILE *to, const struct entry *e)
+{
+    char text[TEXT_BYTES];
+    const char *before = "";
+    for (int k = 0; k < e->rules.n; k++) {
+        const struct rule *r = &e->rules.at[k];
+        if (!has_kind(e, r, MESH_IS_PARTIAL)) {
+            continue;
+        }
+        bool is_first = true;
+        bool is_folded = count_alike(e, k, LETTER_OP, &is_first) > 1;
+        if (is_folded && !is_first) {
+            continue;
+        }
+        fputs(before, to);
+        before = ", ";
+        if (is_folded) {
+            print_folded(to, e, k);
+        } else {
+            fprintf(to, "`%s`", rule_letters(e, r, 0, text));
+        }
+    }
+    fputs(*before ? "" : "none", to);
+}
+
+/* --- the document ----------------------------------------------------------------------------------------------------- */
+
+static const char *gradient_text(const struct entry *e, enum op_id id)
+{
+    if (e->note->gradient != NULL) {
+        return e->note->gradient;
+    }
+    return gradient_of(id) == &CONSTANT ? "constant" : gradient_of(id)->run != NULL ? "yes" : "no";
+}
+
+static void print_row(FILE *to, enum op_id id, struct entry *e)
+{
+    int fewest;
+    entry_find(id, e, &fewest);
+    fprintf(to, "| `%s`", e->op->name);
+    if (e->note->call != NULL) {
+        fprintf(to, " (%s)", e->note->call);
+    }
+    fputs(" | ", to);
+    if (fewest < e->op->n_in) {
+        fprintf(to, "%d to ", fewest);
+    }
+    fprintf(to, "%d | ", e->op->n_in);
+    print_sample(to, e);
+    fputs(" | ", to);
+    print_splits(to, e);
+    fputs(" | ", to);
+    print_pending(to, e);
+    if (!is_helper(id)) {
+        fprintf(to, " | %s | %s", gradient_text(e, id), e->note->otherwise ? e->note->otherwise : "redistributes");
+    }
+    fputs(" |\n", to);
+}
+
+static void print_rows(FILE *to, bool of_helpers)
+{
+    struct entry *e = malloc(sizeof *e);
+    for (int id = 0; e != NULL && id < N_OPS; id++) {
+        if (is_helper((enum op_id)id) == of_helpers) {
+            print_row(to, (enum op_id)id, e);
+        }
+    }
+    free(e);
+}
+
+static const char introduction[] =
+    "# Operators\n\n"
+    "Made by `./dev docs` from [`client/dtensor/ops.def`](client/dtensor/ops.def) and the rules that the library\n"
+    "itself applies; a test compares. Do not edit.\n\n"
+    "A rule says how inputs may lie on one mesh dim for every rank to compute its part alone, and how the result\n"
+    "then lies: `S(0),R -> S(0)`. `S(0)` is Shard of dim 0, `S(d)` of any dim, `R` Replicate, `P(sum)` Partial, `P`\n"
+    "Partial of whichever reduction is named after it. Everything Replicate is a rule of every operator and is left\n"
+    "out. On a mesh of several dims each dim takes a rule of its own.\n\n"
+    "- **tried on**: the shapes and arguments for which the rules were derived; f64 unless it says otherwise. A dim\n"
+    "  of extent 1 that is broadcast is never split. Of integers other reductions may be pending than of floats: no\n"
+    "  avg, but the bitwise ones.\n"
+    "- **sharded**, **pending**: the rules, those with a Partial input apart.\n"
+    "- **gradient**: *constant* where the result moves in jumps, so that nothing flows back.\n"
+    "- **laid out otherwise**: what is communicated when no rule fits. *redistributes*: the inputs go to the\n"
+    "  cheapest rule.\n\n"
+    "Functions that are put together from others (`mesh_norm()`, `mesh_einsum()`, ...) have no row of their own.\n\n"
+    "## Public\n\n"
+    "| operator | inputs | tried on | sharded | pending | gradient | laid out otherwise |\n"
+    "|---|---|---|---|---|---|---|\n";
+
+static const char helpers[] =
+    "\n## Helpers\n\n"
+    "Parts of backward passes, and the pieces of distributed forms; no public function is one of them.\n\n"
+    "| operator | inputs | tried on | sharded | pending |\n"
+    "|---|---|---|---|---|\n";
+
+static void print_document(FILE *to)
+{
+    fputs(introduction, to);
+    print_rows(to, false);
+    fputs(helpers, to);
+    print_rows(to, true);
+}
+
+/* Line by line; 0 when the file says the same. */
+static int compare(FILE *made, FILE *kept, const char *path)
+{
+    char want[LINE_BYTES], is[LINE_BYTES];
+    for (int line = 1;; line++) {
+        char *w = fgets(want, sizeof want, made), *i = fgets(is, sizeof is, kept);
+        if (w == NULL && i == NULL) {
+            return 0;
+        }
+        if (w == NULL || i == NULL || strcmp(want, is) != 0) {
+            fprintf(stderr, "%s:%d is not what the operator table gives; make it anew with ./dev docs\n", path, line);
+            fprintf(stderr, "  it says: %s  made:    %s", i ? is : "(nothing)\n", w ? want : "(nothing)\n");
+            return 1;
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_document(stdout);
+        return fflush(stdout) == 0 ? 0 : 1;
+    }
+    FILE *kept = fopen(argv[1], "r"), *made = tmpfile();
+    int r = 1;
+    if (kept == NULL || made == NULL) {
+        perror(kept == NULL ? argv[1] : "tmpfile");
+    } else {
+        print_document(made);
+        rewind(made);
+        r = compare(made, kept, argv[1]);
+    }
+    if (made != NULL) {
+        fclose(made);
+    }
+    if (kept != NULL) {
+        fclose(kept);
+    }
+    return r;
+}
