@@ -1,6 +1,7 @@
-/* tests/truth/conformance.c - runs files of cases with known answers on worlds of simulated ranks.
+/* tests/truth/conformance.c - runs files of cases with known answers on worlds of ranks.
  *
- *     conformance FILE...      one JSON object per line; the format stands in tests/data/oracle/README.md
+ *     conformance [--processes N] [--sample K] FILE...
+ *                              one JSON object per line; the format stands in tests/data/oracle/README.md
  *
  * Cases on the same mesh share one world, in a child process of their own: a crash or a hang is the failure of
  * one case, not the end of the run.
@@ -15,6 +16,8 @@
 #include "truth/conformance.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -39,6 +42,12 @@ static struct {
     int n_skipped_names;
     int n_passed, n_failed, n_skipped, n_unreadable;
 } all;
+
+static struct {
+    int n_processes;         /* 0: ranks are simulated; else no case may need more */
+    int n_sampled;           /* 0: all cases are run */
+    const char *rank_folder; /* not NULL: this process is a rank, started by conformance_processes.c */
+} options;
 
 /* --- files --------------------------------------------------------------------------------------------------------- */
 
@@ -84,6 +93,7 @@ static const char *read_line(const char *line)
         struct test_case *c = &all.cases[all.n_cases];
         if (case_read(object, op_row_find(op), c, &why)) {
             c->order = all.n_cases++;
+            c->line = strdup(line);
         }
     }
     json_decref(object);
@@ -118,93 +128,6 @@ static void read_file(const char *path)
     }
     free(line);
     fclose(file);
-}
-
-/* --- a group of cases in one world, in the child ------------------------------------------------------------------- */
-
-struct group {
-    const struct test_case *cases;
-    int n;
-    struct outcome *outcomes; /* [n][n_ranks] */
-};
-
-struct verdict {
-    bool has_passed;
-    char why[TEXT_BYTES];
-};
-
-static bool has_run_well(const struct outcome *o)
-{
-    return o->was_run && o->status == 0;
-}
-
-/* On each rank; stops at its first failing case, because the ranks may no longer be in step. */
-static int run_ranks(void *arg)
-{
-    const struct group *g = arg;
-    int rank = mesh_rank(), n_ranks = g->cases[0].n_ranks;
-    mesh_device_mesh *mesh = mesh_init_device_mesh("cpu", g->cases[0].mesh, NULL);
-    if (mesh == NULL) {
-        return (int)mesh_last_error()->status;
-    }
-    for (int i = 0; i < g->n; i++) {
-        struct outcome *o = &g->outcomes[i * n_ranks + rank];
-        if (g->cases[i].unsupported[0] == '\0') {
-            case_run(&g->cases[i], mesh, rank, o);
-            if (!has_run_well(o)) {
-                return o->status;
-            }
-        }
-    }
-    return 0;
-}
-
-static bool all_ranks_ran_well(const struct group *g, int i)
-{
-    int n_ranks = g->cases[0].n_ranks;
-    bool is_well = true;
-    for (int rank = 0; rank < n_ranks; rank++) {
-        is_well = is_well && has_run_well(&g->outcomes[i * n_ranks + rank]);
-    }
-    return is_well || g->cases[i].unsupported[0] != '\0';
-}
-
-/* Sends verdicts up to the first case in which a rank failed. */
-static int send_verdicts(const struct group *g, int world_status, int fd)
-{
-    int n_ranks = g->cases[0].n_ranks;
-    for (int i = 0; i < g->n; i++) {
-        const struct outcome *o = &g->outcomes[i * n_ranks];
-        struct verdict v = { .has_passed = case_check(&g->cases[i], o, v.why) };
-        bool is_world_well = all_ranks_ran_well(g, i);
-        if (!is_world_well && world_status < 0 && !o->was_run) {
-            snprintf(v.why, sizeof v.why, "the world failed before the case began: %s",
-                     mesh_status_name((mesh_status)world_status));
-        }
-        if (write(fd, &v, sizeof v) != (ssize_t)sizeof v) {
-            return EXIT_FAILURE;
-        }
-        if (!is_world_well) {
-            return EXIT_SUCCESS;
-        }
-    }
-    return EXIT_SUCCESS;
-}
-
-static int run_child(struct group *g, int fd)
-{
-    int n_outcomes = g->n * g->cases[0].n_ranks;
-    g->outcomes = calloc((size_t)n_outcomes, sizeof *g->outcomes);
-    if (g->outcomes == NULL) {
-        return EXIT_FAILURE;
-    }
-    int r = mesh_world_run(g->cases[0].n_ranks, run_ranks, g);
-    int status = send_verdicts(g, r, fd);
-    for (int i = 0; i < n_outcomes; i++) {
-        outcome_fini(&g->outcomes[i]);
-    }
-    free(g->outcomes);
-    return status;
 }
 
 /* --- groups, in the parent ----------------------------------------------------------------------------------------- */
@@ -268,7 +191,7 @@ static pid_t fork_child(struct group *g, int *ret_fd)
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        exit(run_child(g, ends[1]));
+        exit(group_run(g, ends[1]));
     }
     close(ends[1]);
     *ret_fd = ends[0];
@@ -279,7 +202,7 @@ static pid_t fork_child(struct group *g, int *ret_fd)
  * failed, and there are several. */
 static int run_group(const struct test_case *cases, int n)
 {
-    struct group g = { .cases = cases, .n = n };
+    struct group g = { .cases = cases, .n = n, .has_processes = options.n_processes > 0 };
     struct verdict v;
     int fd = -1, n_done = 0, wait_status = 0;
     int64_t deadline = now_ms() + GROUP_TIME_MS;
@@ -350,12 +273,43 @@ static int by_mesh(const void *a_, const void *b_)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
+/* Keeps n of the cases, evenly over the files. */
+static void sample(int n)
+{
+    int n_kept = 0;
+    for (int i = 0; i < all.n_cases; i++) {
+        bool is_kept = (int64_t)(i + 1) * n / all.n_cases > (int64_t)i * n / all.n_cases;
+        if (is_kept) {
+            all.cases[n_kept++] = all.cases[i];
+        } else {
+            case_fini(&all.cases[i]);
+        }
+    }
+    all.n_cases = n_kept;
+}
+
+static bool has_enough_processes(void)
+{
+    for (int i = 0; i < all.n_cases && options.n_processes > 0; i++) {
+        if (all.cases[i].n_ranks > options.n_processes) {
+            fprintf(stderr, "conformance: %s needs %d ranks: --processes %d is too few\n", all.cases[i].id,
+                    all.cases[i].n_ranks, options.n_processes);
+            return false;
+        }
+    }
+    return true;
+}
+
 static void sum_up(void)
 {
     for (int i = 0; i < all.n_skipped_names; i++) {
         printf("no row for %s (%d case%s)\n", all.skipped[i].name, all.skipped[i].n, all.skipped[i].n == 1 ? "" : "s");
     }
     printf("%d passed, %d failed, %d skipped\n", all.n_passed, all.n_failed, all.n_skipped);
+}
+
+static void fini(void)
+{
     for (int i = 0; i < all.n_cases; i++) {
         case_fini(&all.cases[i]);
     }
@@ -363,14 +317,17 @@ static void sum_up(void)
     free(all.skipped);
 }
 
-int main(int argc, char **argv)
+/* The files are read; returns the exit status. */
+static int run(void)
 {
-    if (argc < 2 || argv[1][0] == '-') {
-        fprintf(stderr, "usage: conformance FILE...\n");
-        return 2;
+    if (options.rank_folder != NULL) {
+        return processes_rank(all.cases, all.n_cases, options.rank_folder);
     }
-    for (int i = 1; i < argc; i++) {
-        read_file(argv[i]);
+    if (options.n_sampled > 0 && options.n_sampled < all.n_cases) {
+        sample(options.n_sampled);
+    }
+    if (!has_enough_processes()) {
+        return 2;
     }
     if (all.n_cases > 0) {
         qsort(all.cases, (size_t)all.n_cases, sizeof *all.cases, by_mesh);
@@ -378,4 +335,54 @@ int main(int argc, char **argv)
     run_all();
     sum_up();
     return all.n_failed > 0 || all.n_unreadable > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static bool read_count(const char *text, int *ret_count)
+{
+    char *end = NULL;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    *ret_count = (int)n;
+    return errno == 0 && end != text && *end == '\0' && n >= 1 && n <= INT_MAX;
+}
+
+/* Returns the index of the first file; 0: usage. */
+static int read_options(int argc, char **argv)
+{
+    static const struct option names[] = {
+        { "processes", required_argument, NULL, 'p' },
+        { "sample", required_argument, NULL, 's' },
+        { "rank", required_argument, NULL, 'r' },
+        { 0 },
+    };
+    int letter;
+    bool is_good = true;
+    while (is_good && (letter = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        if (letter == 'r') {
+            options.rank_folder = optarg;
+        } else {
+            is_good = (letter == 'p' && read_count(optarg, &options.n_processes)) ||
+                      (letter == 's' && read_count(optarg, &options.n_sampled));
+        }
+    }
+    return is_good && optind < argc ? optind : 0;
+}
+
+int main(int argc, char **argv)
+{
+    int first = read_options(argc, argv);
+    if (first == 0) {
+        fprintf(stderr,
+                "usage: conformance [--processes N] [--sample K] FILE...\n"
+                "  --processes N  on processes linked by TCP, at most N at once, started with meshctl run\n"
+                "                 ($MESHCTL_PROGRAM, else that of the build folder); by default on simulated ranks\n"
+                "  --sample K     only K of the cases, evenly over all files\n");
+        return 2;
+    }
+    for (int i = first; i < argc; i++) {
+        read_file(argv[i]);
+    }
+    int status = run();
+    fini();
+    return status;
 }

@@ -3,6 +3,8 @@
  *     conformance.c        files, groups of cases, one child process per group, the report
  *       conformance_read.c   a JSON line -> struct test_case
  *       conformance_rows.c   an operator's name -> how to call it (conformance_ops.def)
+ *       conformance_group.c  a group of cases in one world -> verdicts
+ *         conformance_processes.c  the same where the ranks are processes
  *       conformance_run.c    one case on one rank of a world -> struct outcome
  *         conformance_parts.c  a logical value -> this rank's part of it
  *       conformance_check.c  the outcomes of all ranks -> passed, or what differs
@@ -15,6 +17,7 @@
 #include <mesh/mesh.h>
 
 #include <jansson.h>
+#include <stdio.h>
 
 #define CASE_MAX_INPUTS  8
 #define CASE_MAX_OUTPUTS 4
@@ -59,7 +62,8 @@ struct case_attr {
 
 struct test_case {
     char id[CASE_ID_BYTES];
-    int order; /* in the files */
+    int order;  /* in the files */
+    char *line; /* the JSON that it was read from */
     const struct op_row *row;
     mesh_shape mesh;
     int n_ranks; /* the product of mesh */
@@ -129,5 +133,30 @@ void outcome_fini(struct outcome *o);
 
 /* true: all ranks agree with the case; else ret_why says which one differs where. */
 bool case_check(const struct test_case *c, const struct outcome *outcomes, char ret_why[TEXT_BYTES]);
+
+/* Cases on the same mesh, which share a world. */
+struct group {
+    const struct test_case *cases;
+    int n;
+    bool has_processes;       /* the ranks are processes; else simulated */
+    struct outcome *outcomes; /* [n][n_ranks] */
+    FILE *file;               /* not NULL: this rank's outcomes also go there, in order */
+    char failure[320];        /* of the world as a whole; "": none */
+};
+
+struct verdict {
+    bool has_passed;
+    char why[TEXT_BYTES];
+};
+
+/* Runs the cases and sends a struct verdict for each, up to the first in which a rank failed.  Returns an exit status. */
+int group_run(struct group *g, int fd);
+/* On each rank; stops at its first failing case, because the ranks may no longer be in step. */
+int group_run_rank(struct group *g);
+
+/* Runs the cases on processes and reads their outcomes back; sets failure. */
+void processes_run(struct group *g);
+/* What such a process does: the cases, with its outcomes to a file in the folder.  Returns an exit status. */
+int processes_rank(const struct test_case *cases, int n, const char *folder);
 
 #endif

@@ -465,4 +465,5 @@ void case_fini(struct test_case *c)
         free(c->locals[i].value.data);
     }
     free(c->locals);
+    free(c->line);
 }
