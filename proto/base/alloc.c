@@ -1,7 +1,9 @@
-/* proto/base/alloc.c - aligned allocation behind one fault point.
+/* proto/base/alloc.c - aligned, counted allocation behind one fault point.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 
+#include <malloc.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +20,42 @@
 #define MAX_BYTES ((size_t)PTRDIFF_MAX - 4096)
 #endif
 
+static atomic_size_t in_use, peak;
+
+/* The counts order nothing, so they are relaxed. */
+static void *counted(void *p)
+{
+    size_t bytes = p ? malloc_usable_size(p) : 0;
+    size_t now = atomic_fetch_add_explicit(&in_use, bytes, memory_order_relaxed) + bytes;
+    size_t most = atomic_load_explicit(&peak, memory_order_relaxed);
+    while (now > most &&
+           !atomic_compare_exchange_weak_explicit(&peak, &most, now, memory_order_relaxed, memory_order_relaxed)) {
+    }
+    return p;
+}
+
+size_t mem_in_use(void)
+{
+    return atomic_load_explicit(&in_use, memory_order_relaxed);
+}
+
+size_t mem_peak(void)
+{
+    return atomic_load_explicit(&peak, memory_order_relaxed);
+}
+
+void mem_peak_reset(void)
+{
+    atomic_store_explicit(&peak, mem_in_use(), memory_order_relaxed);
+}
+
 void *mem_alloc(size_t bytes)
 {
     if (fault_hits(FAULT_ALLOC) || bytes > MAX_BYTES) {
         return NULL;
     }
     size_t rounded = (MAX(bytes, (size_t)1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return aligned_alloc(ALIGNMENT, rounded);
+    return counted(aligned_alloc(ALIGNMENT, rounded));
 }
 
 void *mem_zalloc(size_t bytes)
@@ -64,6 +95,9 @@ char *mem_strdup(const char *s)
 
 void *mem_free(void *p)
 {
+    if (p) {
+        atomic_fetch_sub_explicit(&in_use, malloc_usable_size(p), memory_order_relaxed);
+    }
     free(p);
     return NULL;
 }

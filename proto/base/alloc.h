@@ -14,6 +14,12 @@ void *mem_realloc(void *p, size_t old_bytes, size_t new_bytes);
 char *mem_strdup(const char *s);
 void *mem_free(void *p); /* NULL is fine; returns NULL */
 
+/* Bytes that mem_alloc() has given and mem_free() has not taken back, of all threads together: what the allocator set aside,
+ * so a little more than was asked for.  Blocks that a pool keeps (pool.h) count as given. */
+size_t mem_in_use(void);
+size_t mem_peak(void);     /* the most that was in use at once since mem_peak_reset() */
+void mem_peak_reset(void); /* what is in use now is the peak */
+
 #define mem_new(type)          ((type *)mem_zalloc(sizeof(type)))
 #define mem_new_array(type, n) ((type *)mem_alloc_array((n), sizeof(type)))
 

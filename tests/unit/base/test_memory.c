@@ -50,6 +50,28 @@ START_TEST(realloc_keeps_what_fits)
 }
 END_TEST
 
+START_TEST(the_peak_is_the_most_that_was_in_use_at_once)
+{
+    mem_peak_reset();
+    size_t before = mem_in_use();
+    ck_assert_uint_eq(mem_peak(), before);
+    void *a = mem_alloc(1 << 20);
+    mem_free(a);
+    void *b = mem_alloc(1 << 19), *c = mem_alloc(1 << 19);
+    size_t both = mem_in_use() - before;
+    ck_assert_uint_ge(both, 1 << 20);
+    ck_assert_uint_le(both, (1 << 20) + 8192);
+    ck_assert_uint_ge(mem_peak() - before, 1 << 20);
+    ck_assert_uint_le(mem_peak() - before, (1 << 20) + 8192);
+    c = mem_realloc(c, 1 << 19, 64);
+    mem_peak_reset();
+    ck_assert_uint_lt(mem_peak() - before, 1 << 20);
+    mem_free(b);
+    mem_free(c);
+    ck_assert_uint_eq(mem_in_use(), before);
+}
+END_TEST
+
 START_TEST(absurd_sizes_are_refused)
 {
     ck_assert_ptr_null(mem_alloc(SIZE_MAX));
@@ -198,6 +220,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(t, NULL, tear_down);
     tcase_add_test(t, memory_is_aligned_to_a_cache_line);
     tcase_add_test(t, realloc_keeps_what_fits);
+    tcase_add_test(t, the_peak_is_the_most_that_was_in_use_at_once);
     tcase_add_test(t, absurd_sizes_are_refused);
     tcase_add_test(t, the_nth_allocation_fails_and_as_many_after_it_as_told);
     tcase_add_test(t, threads_share_one_countdown);
