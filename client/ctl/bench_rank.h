@@ -3,15 +3,16 @@
 #ifndef CTL_BENCH_RANK_H
 #define CTL_BENCH_RANK_H
 
-#include <mesh/debug.h>
+#include <stdint.h>
 
 #include "ctl/bench_roof.h"
+#include "ctl/bench_rules.h"
 
 #define BENCH_MAX_SIZES 64
 
 struct bench {
-    mesh_comm_kind kind[MESH_COMM_BARRIER];
-    size_t n_kinds;
+    enum bench_op op[BENCH_N_OPS];
+    size_t n_ops;
     uint64_t size[BENCH_MAX_SIZES]; /* bytes of the whole vector, ascending or not */
     size_t n_sizes;
     struct roof roof;

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/call_words.h"
 #include "base/error.h"
 #include "base/util.h"
 #include "ctl/bench_rank.h"
@@ -17,11 +16,12 @@
 #include "ctl/run_job.h"
 #include "ctl/say.h"
 
-#define ROOF_VARIABLE "MESHCTL_BENCH_ROOF"
-#define MAX_SIZE      (INT64_C(1) << 32)
-#define LINK_TCP      2
-#define REPORT_MS     3000 /* as in run */
-#define KILL_MS       5000
+#define ROOF_VARIABLE    "MESHCTL_BENCH_ROOF"
+#define MAX_SIZE         (INT64_C(1) << 32)
+#define MORE_COLLECTIVES "reduce,gather,scatter,ping_pong,all_reduce_f16,all_reduce_bf16"
+#define LINK_TCP         2
+#define REPORT_MS        3000 /* as in run */
+#define KILL_MS          5000
 
 struct bench_options {
     int64_t n_ranks;
@@ -35,7 +35,7 @@ struct bench_options {
 static const struct option rows[] = {
     { "ranks",       'n', OPTION_NUMBER, AT(n_ranks),     "N",             1, 1024, "how many ranks to start; default 2" },
     { "sizes",       's', OPTION_TEXT,   AT(sizes),       "BYTES,...",     0, 0,    "of the whole vector; default 8,1024,16384,262144,1048576,16777216" },
-    { "collectives", 'c', OPTION_TEXT,   AT(collectives), "NAME,...",      0, 0,    "which; default all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier" },
+    { "collectives", 'c', OPTION_TEXT,   AT(collectives), "NAME,...",      0, 0,    "which; default all_reduce,reduce_scatter,all_gather,all_to_all,broadcast,barrier; also " MORE_COLLECTIVES },
     { "link",         0,  OPTION_CHOICE, AT(link),        "auto|unix|tcp", 0, 0,    "what links the ranks; by default auto, which is unix here" },
 };
 /* clang-format on */
@@ -74,28 +74,15 @@ static int read_sizes(struct bench *b, const char *list)
     return b->n_sizes > 0 ? EXIT_OK : say_usage("--sizes is empty");
 }
 
-static bool find_kind(const char *name, mesh_comm_kind *ret_kind)
-{
-    static const mesh_comm_kind kinds[] = { MESH_COMM_ALL_REDUCE, MESH_COMM_REDUCE_SCATTER, MESH_COMM_ALL_GATHER,
-                                            MESH_COMM_ALL_TO_ALL, MESH_COMM_BROADCAST,      MESH_COMM_BARRIER };
-    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-        if (strcmp(comm_kind_name(kinds[i]), name) == 0) {
-            *ret_kind = kinds[i];
-            return true;
-        }
-    }
-    return false;
-}
-
 static int read_collectives(struct bench *b, const char *list)
 {
     char word[32];
-    for (b->n_kinds = 0; next_word(&list, word, sizeof word); b->n_kinds++) {
-        if (b->n_kinds == ARRAY_SIZE(b->kind) || !find_kind(word, &b->kind[b->n_kinds])) {
-            return say_usage("--collectives has '%s': some of %s", word, defaults.collectives);
+    for (b->n_ops = 0; next_word(&list, word, sizeof word); b->n_ops++) {
+        if (b->n_ops == ARRAY_SIZE(b->op) || !bench_op_find(word, &b->op[b->n_ops])) {
+            return say_usage("--collectives has '%s': some of %s,%s", word, defaults.collectives, MORE_COLLECTIVES);
         }
     }
-    return b->n_kinds > 0 ? EXIT_OK : say_usage("--collectives is empty");
+    return b->n_ops > 0 ? EXIT_OK : say_usage("--collectives is empty");
 }
 
 /* This process is one of the ranks. */
@@ -136,7 +123,7 @@ int cmd_bench(const struct ctl *ctl, const struct arguments *arguments, const vo
 {
     const struct bench_options *o = options;
     const char *given = getenv(ROOF_VARIABLE);
-    struct bench b = { .n_kinds = 0 };
+    struct bench b = { .n_ops = 0 };
     (void)arguments;
     int code = read_sizes(&b, o->sizes);
     code = code == EXIT_OK ? read_collectives(&b, o->collectives) : code;
