@@ -99,6 +99,29 @@ int handle_end_job(struct client *c, const Mesh__V1__ClientMessage *m)
     return 0;
 }
 
+int handle_rank_ended(struct client *c, const Mesh__V1__ClientMessage *m)
+{
+    const Mesh__V1__RankEnded *told = m->rank_ended;
+    struct ended_rank e = { .rank = told->rank };
+    struct job *job;
+    int r = client_find_job(c, told->job, &job);
+    if (r < 0) {
+        return r;
+    }
+    if (told->signal != 0) {
+        snprintf(e.words, sizeof e.words, "its process (pid %u) was killed by signal %u", told->pid, told->signal);
+    } else {
+        snprintf(e.words, sizeof e.words, "its process (pid %u) exited with code %d", told->pid, told->code);
+    }
+    log_debug("daemon", "job %s: rank %u: %s", job->rendezvous.job, e.rank, e.words);
+    r = job_rank_ended(job, &e, &c->server->actions);
+    if (r == 0) {
+        actions_done(&c->server->actions, request_ticket(c, m));
+        server_settle(c->server, job);
+    }
+    return r;
+}
+
 /* A job nobody created is made by the first who wants to join it with a size. */
 static int find_or_create(struct client *c, const Mesh__V1__Join *join, struct job **ret_job)
 {

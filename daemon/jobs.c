@@ -215,6 +215,16 @@ int job_join(struct job *job, const struct join_call *c, const uint8_t *secret, 
     int r = rendezvous_join(&job->rendezvous, c, &job->liveness);
     if (r == 0) {
         form(job, secret, c->now_ms, ret);
+        rendezvous_give_up(&job->rendezvous, &job->liveness, ret);
+    }
+    return r;
+}
+
+int job_rank_ended(struct job *job, const struct ended_rank *e, struct actions *ret)
+{
+    int r = rendezvous_rank_ended(&job->rendezvous, e);
+    if (r == 0) {
+        rendezvous_give_up(&job->rendezvous, &job->liveness, ret);
     }
     return r;
 }
@@ -240,6 +250,7 @@ int job_leave(struct job *job, uint64_t client, const uint8_t *secret, int64_t n
     }
     rank_gone(job, rank, ret);
     form(job, secret, now_ms, ret);
+    rendezvous_give_up(&job->rendezvous, &job->liveness, ret);
     return 0;
 }
 
@@ -253,6 +264,7 @@ void job_client_gone(struct job *job, uint64_t client, const uint8_t *secret, in
         rank_gone(job, rank, ret);
         form(job, secret, now_ms, ret);
     }
+    rendezvous_give_up(&job->rendezvous, &job->liveness, ret);
 }
 
 void job_end(struct job *job, const char *reason, struct actions *ret)

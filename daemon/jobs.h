@@ -67,6 +67,8 @@ enum job_state job_state(const struct job *job, const char **ret_reason);
 
 /* secret [SECRET_BYTES] is for the generation that may form by this; NULL: none forms. */
 int job_join(struct job *job, const struct join_call *c, const uint8_t *secret, struct actions *ret);
+/* The process of a rank has ended, as who started it says. */
+int job_rank_ended(struct job *job, const struct ended_rank *e, struct actions *ret);
 /* By a rank, or by who waits to become one; others get MESH_ESTATE. */
 int job_leave(struct job *job, uint64_t client, const uint8_t *secret, int64_t now_ms, struct actions *ret);
 /* The connection is gone: a rank of it has died. */

@@ -30,6 +30,7 @@ void rendezvous_fini(struct rendezvous *v)
         member_fini(&v->waiting.at[i].member);
     }
     VEC_FINI(&v->waiting);
+    VEC_FINI(&v->ended);
     table_free(v->table, v->size);
     v->table = NULL;
 }
@@ -296,6 +297,55 @@ void rendezvous_tick(struct rendezvous *v, int64_t now_ms, const struct liveness
             fail(v, MESH_ETIMEDOUT, sentence, ret);
             return;
         }
+    }
+}
+
+int rendezvous_rank_ended(struct rendezvous *v, const struct ended_rank *e)
+{
+    if (e->rank >= v->size) {
+        return err_set(MESH_EINVAL, "rank ended: job %.60s has ranks 0 to %u, not %u", v->job, v->size - 1, e->rank);
+    }
+    for (size_t i = 0; i < v->ended.n; i++) {
+        if (v->ended.at[i].rank == e->rank) {
+            v->ended.at[i] = *e;
+            return 0;
+        }
+    }
+    struct ended_rank *place = VEC_PUSH(&v->ended);
+    if (place == NULL) {
+        return err_no_memory(sizeof *place, "the end of a rank");
+    }
+    *place = *e;
+    return 0;
+}
+
+static bool is_waiting(const struct rendezvous *v, uint32_t rank)
+{
+    for (size_t i = 0; i < v->waiting.n; i++) {
+        if (v->waiting.at[i].member.wanted == (int64_t)rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void rendezvous_give_up(struct rendezvous *v, const struct liveness *l, struct actions *ret)
+{
+    for (size_t i = 0; i < v->ended.n && v->waiting.n > 0; i++) {
+        const struct ended_rank *e = &v->ended.at[i];
+        if (liveness_is_alive(l, e->rank) || is_waiting(v, e->rank)) {
+            continue; /* the end of its connection is still to come, or somebody started it again */
+        }
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "join: rank %u of job %.60s will not come: %s before it joined", e->rank,
+                 v->job, e->words);
+        const struct notice n = {
+            .kind = NOTICE_RANK_ABSENT, .rank = (int32_t)e->rank, .culprit = (int32_t)e->rank, .status = MESH_EPEER
+        };
+        if (l->watcher != 0) { /* first: before the end of those who hear of it */
+            actions_notice(ret, l->watcher, &n, sentence);
+        }
+        fail(v, MESH_EPEER, sentence, ret);
     }
 }
 

@@ -4,6 +4,8 @@
  * alive; then all are answered at once.  While an older generation runs, only places whose rank has left or died may be
  * taken.  A rendezvous has one outcome: the first deadline of a candidate fails it for all who wait, and the next one has
  * the next number.
+ * Who started the ranks tells of each process that ended: a rank that has, and neither waits nor lives, will not come, and
+ * fails the rendezvous at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DAEMON_RENDEZVOUS_H
 #define DAEMON_RENDEZVOUS_H
@@ -17,6 +19,11 @@ struct candidate {
     int64_t begin_ms, deadline_ms;
 };
 
+struct ended_rank { /* its process; whether it had joined or not */
+    uint32_t rank;
+    char words[80]; /* "its process (pid 4711) exited with code 3" */
+};
+
 struct rendezvous {
     char job[MAX_NAME_BYTES + 1];
     uint32_t size;
@@ -25,6 +32,7 @@ struct rendezvous {
     struct member *table;          /* [size] of `running`, by rank */
     uint8_t secret[SECRET_BYTES];  /* of `running` */
     VEC(struct candidate) waiting; /* by arrival */
+    VEC(struct ended_rank) ended;  /* by end */
 };
 
 struct join_call {
@@ -53,6 +61,10 @@ bool rendezvous_is_complete(const struct rendezvous *v, const struct liveness *l
 /* The client no longer waits; false: it did not.  *ret_who is whom to answer, if anyone listens. */
 bool rendezvous_withdraw(struct rendezvous *v, uint64_t client, struct ticket *ret_who);
 void rendezvous_tick(struct rendezvous *v, int64_t now_ms, const struct liveness *l, struct actions *ret);
+/* Remembers it; MESH_EINVAL: there is no such rank. */
+int rendezvous_rank_ended(struct rendezvous *v, const struct ended_rank *e);
+/* Fails it when somebody waits for a rank that will not come: MESH_EPEER names it, and the job's watcher hears of it. */
+void rendezvous_give_up(struct rendezvous *v, const struct liveness *l, struct actions *ret);
 int64_t rendezvous_next_deadline(const struct rendezvous *v);
 void rendezvous_stop(struct rendezvous *v, const char *why, struct actions *ret);
 

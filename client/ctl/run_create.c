@@ -7,6 +7,7 @@
 #include "ctl/run_create.h"
 
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "base/error.h"
 #include "ctl/say.h"
@@ -70,6 +71,8 @@ static void notice_cb(const Mesh__V1__Notice *notice, void *arg)
     struct run_create *c = arg;
     if (notice->kind == MESH__V1__NOTICE__KIND__RANK_DIED) {
         c->died(notice->rank, c->arg);
+    } else if (notice->kind == MESH__V1__NOTICE__KIND__RANK_ABSENT) {
+        c->absent(notice->rank, c->arg);
     } else if (notice->kind == MESH__V1__NOTICE__KIND__REPORT && notice->rank >= 0) {
         c->reported(notice->rank, notice->sentence, c->arg);
     }
@@ -109,6 +112,28 @@ void run_create_start(struct run_create *c)
     }
 }
 
+/* That meshd is gone already is no failure of ours. */
+static void tell(struct run_create *c, Mesh__V1__ClientMessage *m)
+{
+    if (c->call != NULL && c->job[0] != '\0') {
+        (void)call_send(c->call, m);
+    }
+}
+
+void run_create_rank_ended(struct run_create *c, int rank, pid_t pid, int wait_status)
+{
+    Mesh__V1__RankEnded ended = MESH__V1__RANK_ENDED__INIT;
+    Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
+    ended.job = c->job;
+    ended.rank = (uint32_t)rank;
+    ended.pid = (uint32_t)pid;
+    ended.code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
+    ended.signal = WIFSIGNALED(wait_status) ? (uint32_t)WTERMSIG(wait_status) : 0;
+    m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_RANK_ENDED;
+    m.rank_ended = &ended;
+    tell(c, &m);
+}
+
 void run_create_end(struct run_create *c, int code)
 {
     char reason[64] = "";
@@ -121,9 +146,7 @@ void run_create_end(struct run_create *c, int code)
     end.reason = reason;
     m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_END_JOB;
     m.end_job = &end;
-    if (c->call != NULL && c->job[0] != '\0') {
-        (void)call_send(c->call, &m); /* that meshd is gone already is no failure of ours */
-    }
+    tell(c, &m);
     c->call = call_close(c->call);
 }
 

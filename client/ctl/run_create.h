@@ -26,8 +26,9 @@ struct run_create {
     char job[256];
     Mesh__V1__CreateJob question;
     Mesh__V1__ClientMessage message;
-    void (*done)(int code, void *arg); /* EXIT_OK: the job is there; else an exit code, the sentence was said */
-    void (*died)(int rank, void *arg); /* later: meshd says that this rank died */
+    void (*done)(int code, void *arg);   /* EXIT_OK: the job is there; else an exit code, the sentence was said */
+    void (*died)(int rank, void *arg);   /* later: meshd says that this rank died */
+    void (*absent)(int rank, void *arg); /* later: meshd says that others could not join, because this rank had ended */
     void (*reported)(int rank, const char *sentence, void *arg); /* later: this rank told meshd of an error */
     void (*lost)(void *arg);                                     /* later: the connection to meshd ended by itself */
     void *arg;
@@ -35,6 +36,9 @@ struct run_create {
 
 /* loop, options, the callbacks and arg are filled in.  done() follows, once, perhaps before this returns. */
 void run_create_start(struct run_create *c);
+
+/* Tells meshd that the process of a rank has ended, so that nobody waits for it to join. */
+void run_create_rank_ended(struct run_create *c, int rank, pid_t pid, int wait_status);
 
 /* Tells meshd that the job is over, and how; the private daemon still runs.  At any time. */
 void run_create_end(struct run_create *c, int code);

@@ -165,6 +165,7 @@ static void look_at_rank(struct job *job, int rank)
     }
     int status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
     slot->watch = loop_watch_stop(slot->watch);
+    run_create_rank_ended(&job->create, rank, job->pids[rank], status);
     step(job, (struct supervise_event){ .kind = EVENT_RANK_ENDED, .rank = rank, .wait_status = status });
 }
 
@@ -280,6 +281,11 @@ static void died_cb(int rank, void *arg)
     step(arg, (struct supervise_event){ .kind = EVENT_DEATH_TOLD, .rank = rank });
 }
 
+static void absent_cb(int rank, void *arg)
+{
+    step(arg, (struct supervise_event){ .kind = EVENT_ABSENCE_TOLD, .rank = rank });
+}
+
 static void reported_cb(int rank, const char *sentence, void *arg)
 {
     struct job *job = arg;
@@ -365,6 +371,7 @@ int run_job(const struct run_job_options *options)
     job.create = (struct run_create){ .options = options->create,
                                       .done = created_cb,
                                       .died = died_cb,
+                                      .absent = absent_cb,
                                       .reported = reported_cb,
                                       .lost = lost_cb,
                                       .arg = &job };

@@ -87,11 +87,20 @@ static const char *other_cause(const struct supervise *s)
     return "";
 }
 
+/* What the rank of the cause had not done when it ended; "" when that is no matter. */
+static const char *what_it_missed(const struct supervise *s)
+{
+    if (s->is_told_absent && s->first_told == cause_of(s)) {
+        return " without having joined the job (mesh_init())";
+    }
+    return supervise_quitter(s) >= 0 ? " without leaving the job (mesh_finalize())" : "";
+}
+
 void summary_write(const struct supervise *s, const pid_t *pids, struct buf *text)
 {
     if (s->cause >= 0) {
         summary_write_rank(s, pids, cause_of(s), text);
-        buf_printf(text, "%s", supervise_quitter(s) >= 0 ? " without leaving the job (mesh_finalize())" : "");
+        buf_printf(text, "%s", what_it_missed(s));
     } else if (other_cause(s)[0] != '\0') {
         buf_printf(text, "%s", other_cause(s));
     } else if (s->user_signal != 0 && supervise_exit_code(s) != 0) {

@@ -120,6 +120,7 @@ static int death_told(struct supervise *s, const struct supervise_event *e)
 {
     if (s->first_told < 0 && e->rank >= 0 && e->rank < s->n_ranks) {
         s->first_told = e->rank;
+        s->is_told_absent = e->kind == EVENT_ABSENCE_TOLD;
         correct_cause(s);
     }
     return 0;
@@ -175,13 +176,15 @@ static int time_passed(struct supervise *s, const struct supervise_event *e)
 
 int supervise_step(struct supervise *s, const struct supervise_event *e)
 {
-    if (s->phase == PHASE_OVER && e->kind != EVENT_DEATH_TOLD && e->kind != EVENT_REPORT_TOLD) {
+    bool is_told = e->kind == EVENT_DEATH_TOLD || e->kind == EVENT_ABSENCE_TOLD || e->kind == EVENT_REPORT_TOLD;
+    if (s->phase == PHASE_OVER && !is_told) {
         return 0;
     }
     switch (e->kind) {
     case EVENT_RANK_ENDED:
         return rank_ended(s, e);
     case EVENT_DEATH_TOLD:
+    case EVENT_ABSENCE_TOLD:
         return death_told(s, e);
     case EVENT_REPORT_TOLD:
         return report_told(s, e);

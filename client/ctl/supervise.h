@@ -34,6 +34,7 @@ struct rank_fate {
 enum supervise_event_kind {
     EVENT_RANK_ENDED,    /* rank, wait_status */
     EVENT_DEATH_TOLD,    /* rank: meshd lost its connection before it had left */
+    EVENT_ABSENCE_TOLD,  /* rank: meshd failed those who wanted to join, because it had ended without having joined */
     EVENT_REPORT_TOLD,   /* rank: meshd passed on what that rank said went wrong */
     EVENT_USER_SIGNAL,   /* signal_number: meshctl itself got it */
     EVENT_TIME,          /* the clock passed supervise.deadline_ms */
@@ -58,7 +59,8 @@ struct supervise {
     enum supervise_phase phase;
     int64_t started_ms, deadline_ms; /* DEADLINE_NEVER: EVENT_TIME is not wanted */
     int cause;                       /* rank; -1: none */
-    int first_told;                  /* the rank of the first EVENT_DEATH_TOLD; -1: none */
+    int first_told;                  /* the rank of the first EVENT_DEATH_TOLD or EVENT_ABSENCE_TOLD; -1: none */
+    bool is_told_absent;             /* it was the latter */
     int first_reporter;              /* the rank of the first EVENT_REPORT_TOLD; -1: none */
     int user_signal;                 /* the first that asks to stop; 0: none */
     bool is_timed_out, is_output_closed, is_given_up;
@@ -71,7 +73,7 @@ void supervise_init(struct supervise *s, struct rank_fate *fate, int n_ranks, co
 int supervise_step(struct supervise *s, const struct supervise_event *e);
 
 int supervise_exit_code(const struct supervise *s);
-/* The rank that ended with code 0 but had not left the job, which others then failed of; -1: none. */
+/* The rank that ended with code 0 but had not joined or not left the job, which others then failed of; -1: none. */
 int supervise_quitter(const struct supervise *s);
 bool fate_is_failure(const struct rank_fate *f);
 bool supervise_asks_to_stop(int signal_number);

@@ -175,18 +175,34 @@ static const struct {
     { "reduce", 0, act_reduce }, { "wait", 1, act_wait },
 };
 
-/* Before the act: RANK_JOIN_MS, a join deadline; RANK_TIMEOUT_MS, that of all later waits; RANK_ABSENT, the rank that never comes; RANK_WORLD, a world asked for. */
+static long number_in(const char *variable, long otherwise)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? atol(text) : otherwise;
+}
+
+/* Before the act: RANK_ABSENT, the rank that never comes, RANK_ABSENT_MS, when it ends instead, RANK_ABSENT_CODE, how (negative: by
+ * that signal); RANK_LATE_MS, when the others join. */
+static void be_absent_or_late(void)
+{
+    if (number_in("RANK_ABSENT", -1) != number_in("MESH_RANK", -2)) {
+        pause_ms(number_in("RANK_LATE_MS", 0));
+        return;
+    }
+    int code = (int)number_in("RANK_ABSENT_CODE", 0);
+    pause_ms(number_in("RANK_ABSENT_MS", 30000));
+    if (code < 0) {
+        raise(-code);
+    }
+    exit(code);
+}
+
+/* RANK_JOIN_MS, a join deadline; RANK_TIMEOUT_MS, that of all later waits; RANK_WORLD, a world asked for. */
 static int join(void)
 {
-    const char *join_ms = getenv("RANK_JOIN_MS"), *absent = getenv("RANK_ABSENT"), *rank = getenv("MESH_RANK");
-    const char *world = getenv("RANK_WORLD"), *timeout_ms = getenv("RANK_TIMEOUT_MS");
-    if (absent != NULL && rank != NULL && strcmp(absent, rank) == 0) {
-        pause_ms(30000);
-        exit(0);
-    }
-    return mesh_init(.join_timeout_ms = join_ms != NULL ? atol(join_ms) : 20000,
-                     .timeout_ms = timeout_ms != NULL ? atol(timeout_ms) : 30000,
-                     .world_size = world != NULL ? atoi(world) : 0);
+    be_absent_or_late();
+    return mesh_init(.join_timeout_ms = number_in("RANK_JOIN_MS", 20000),
+                     .timeout_ms = number_in("RANK_TIMEOUT_MS", 30000), .world_size = (int)number_in("RANK_WORLD", 0));
 }
 
 int main(int argc, char **argv)

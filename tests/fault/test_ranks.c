@@ -200,6 +200,34 @@ START_TEST(a_rank_that_never_comes_is_named_at_the_deadline)
 }
 END_TEST
 
+START_TEST(a_rank_that_ends_before_it_joins_fails_the_others_at_once)
+{
+    static const struct {
+        const char *how, *words;
+        int code; /* of the job */
+    } ends[] = {
+        { "RANK_ABSENT_CODE=0", "exited with code 0", 16 },
+        { "RANK_ABSENT_CODE=7", "exited with code 7", 7 },
+        { "RANK_ABSENT_CODE=-9", "was killed by signal 9", 137 },
+    };
+    static const char *const when[][2] = { { "RANK_ABSENT_MS=400", "RANK_LATE_MS=0" },
+                                           { "RANK_ABSENT_MS=0", "RANK_LATE_MS=400" } };
+    const char *const *order = when[_i % 2];
+    const char *environment[] = { "RANK_ABSENT=1", ends[_i / 2].how, order[0], order[1], "RANK_JOIN_MS=60000", NULL };
+    int64_t begin_ms = now_ms();
+    run_ranks("3", environment, (const char *[]){ "print", NULL });
+    ck_assert_int_le(now_ms() - begin_ms, SOON_MS);
+    expect_failure(0, "MESH_EPEER", "rank 1 of job ");
+    expect_failure(2, "MESH_EPEER", ends[_i / 2].words);
+    ck_assert_msg(strstr(p.err.text, "without having joined the job (mesh_init()); ranks 0, 2 ended because of it") !=
+                      NULL,
+                  "%.3000s", p.err.text);
+    ck_assert_ptr_nonnull(strstr(p.err.text, "meshctl run: rank 1 (pid "));
+    ctl_expect(&p, ends[_i / 2].code, NULL, ends[_i / 2].words);
+    expect_next_job_works();
+}
+END_TEST
+
 START_TEST(status_names_who_is_missing)
 {
     const char *args[] = {
@@ -319,6 +347,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, different_calls_are_a_mismatch_that_names_both);
     tcase_add_test(cases, different_roots_are_a_mismatch);
     tcase_add_test(cases, a_rank_that_never_comes_is_named_at_the_deadline);
+    tcase_add_loop_test(cases, a_rank_that_ends_before_it_joins_fails_the_others_at_once, 0, 6);
     tcase_add_test(cases, status_names_who_is_missing);
     tcase_add_test(cases, meshes_that_do_not_fit_get_a_sentence);
     tcase_add_test(cases, ranks_finish_without_a_daemon_that_was_stopped);

@@ -48,6 +48,12 @@ static void meshd_says_dead(int rank, int64_t now_ms)
         supervise_step(&s, &(struct supervise_event){ .kind = EVENT_DEATH_TOLD, .now_ms = now_ms, .rank = rank }), 0);
 }
 
+static void meshd_says_absent(int rank, int64_t now_ms)
+{
+    ck_assert_int_eq(
+        supervise_step(&s, &(struct supervise_event){ .kind = EVENT_ABSENCE_TOLD, .now_ms = now_ms, .rank = rank }), 0);
+}
+
 static int user_sends(int signal_number, int64_t now_ms)
 {
     return supervise_step(
@@ -135,6 +141,28 @@ START_TEST(the_rank_that_meshd_saw_die_first_is_the_cause)
     exits(3, 1, 2020);
     ck_assert_int_eq(s.cause, 2);
     ck_assert_int_eq(supervise_exit_code(&s), 42);
+}
+END_TEST
+
+START_TEST(a_rank_that_ended_before_joining_is_the_cause)
+{
+    exits(1, 0, 1500);
+    exits(0, 16, 2000);
+    meshd_says_absent(1, 2001);
+    exits(2, 16, 2010);
+    exits(3, 16, 2010);
+    ck_assert_int_eq(supervise_exit_code(&s), 16);
+    expect_summary("rank 1 (pid 101) exited with code 0 after 0.5 s without having joined the job (mesh_init()); ranks "
+                   "0, 2, 3 ended because of it");
+    begin();
+    exits(3, 16, 2000); /* it hears of the end of rank 1 before we see it */
+    meshd_says_absent(1, 2001);
+    exits(1, 9, 2002);
+    exits(0, 16, 2010);
+    exits(2, 16, 2010);
+    ck_assert_int_eq(supervise_exit_code(&s), 9);
+    expect_summary("rank 1 (pid 101) exited with code 9 after 1.0 s without having joined the job (mesh_init()); ranks "
+                   "0, 2, 3 ended because of it");
 }
 END_TEST
 
@@ -275,6 +303,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, ranks_that_do_not_end_get_term_then_kill);
     tcase_add_test(cases, a_rank_that_cannot_be_killed_is_given_up);
     tcase_add_test(cases, the_rank_that_meshd_saw_die_first_is_the_cause);
+    tcase_add_test(cases, a_rank_that_ended_before_joining_is_the_cause);
     tcase_add_test(cases, what_meshd_says_may_come_last_and_may_be_wrong);
     tcase_add_test(cases, the_rank_that_said_first_what_went_wrong_is_the_cause);
     tcase_add_test(cases, a_rank_that_ends_well_without_leaving_is_named_and_others_give_the_code);

@@ -201,6 +201,70 @@ START_TEST(a_death_before_completion_frees_the_place)
 }
 END_TEST
 
+static int told_of_end(uint32_t rank)
+{
+    struct ended_rank e = { .rank = rank, .words = "its process (pid 11) exited with code 3" };
+    return job_rank_ended(job, &e, &out);
+}
+
+static void expect_absent(uint64_t client, const char *who)
+{
+    const struct action *a = seen_answer(&out, client);
+    ck_assert_int_eq(a->status, MESH_EPEER);
+    assert_says(a->sentence, who);
+    assert_says(a->sentence, "its process (pid 11) exited with code 3 before it joined");
+}
+
+START_TEST(a_rank_that_ended_before_joining_fails_those_who_wait)
+{
+    enum { WATCHER = 99 };
+    job->liveness.watcher = WATCHER;
+    ck_assert_int_eq(told_of_end(4), MESH_EINVAL);
+    ck_assert_int_eq(join(10, 0), 0);
+    ck_assert_int_eq(join(12, 2), 0);
+    ck_assert_int_eq(told_of_end(1), 0);
+    expect_absent(10, "rank 1 ");
+    expect_absent(12, "rank 1 ");
+    ck_assert_uint_eq(out.list.at[0].to.client, WATCHER); /* before anybody else */
+    ck_assert_int_eq(seen_notice(&out, WATCHER)->notice.kind, NOTICE_RANK_ABSENT);
+    ck_assert_int_eq(seen_notice(&out, WATCHER)->notice.rank, 1);
+    actions_clear(&out);
+    ck_assert_int_eq(join(13, 3), 0); /* who comes later hears it at once */
+    expect_absent(13, "rank 1 ");
+}
+END_TEST
+
+START_TEST(the_end_of_a_waiting_ranks_process_counts_when_its_connection_ends)
+{
+    for (int32_t i = 0; i < 3; i++) {
+        ck_assert_int_eq(join(10 + (uint64_t)i, i), 0);
+    }
+    ck_assert_int_eq(told_of_end(1), 0);
+    ck_assert_uint_eq(out.list.n, 0);
+    gone(11);
+    expect_absent(10, "rank 1 ");
+    expect_absent(12, "rank 1 ");
+    ck_assert_uint_eq(seen_answers(&out, 11), 0);
+}
+END_TEST
+
+START_TEST(ends_of_processes_disturb_no_running_generation_but_the_next)
+{
+    form();
+    ck_assert_int_eq(leave(10), 0);
+    ck_assert_int_eq(told_of_end(0), 0);
+    ck_assert_int_eq(leave(11), 0);
+    ck_assert_uint_eq(seen_answers(&out, 12), 0);
+    actions_clear(&out);
+    ck_assert_int_eq(join(11, 1), 0); /* wants a second generation, for which rank 0 can no longer come */
+    expect_absent(11, "rank 0 ");
+    ck_assert_uint_eq(job->liveness.n_alive, 2);
+    actions_clear(&out);
+    ck_assert_int_eq(join(20, 0), 0); /* started again by somebody */
+    ck_assert_uint_eq(out.list.n, 0);
+}
+END_TEST
+
 START_TEST(a_death_afterwards_degrades_the_job)
 {
     form();
@@ -429,6 +493,9 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_deadline_names_the_missing_rank_to_all);
     tcase_add_test(tc, the_deadline_without_wished_ranks_says_who_is_there);
     tcase_add_test(tc, a_death_before_completion_frees_the_place);
+    tcase_add_test(tc, a_rank_that_ended_before_joining_fails_those_who_wait);
+    tcase_add_test(tc, the_end_of_a_waiting_ranks_process_counts_when_its_connection_ends);
+    tcase_add_test(tc, ends_of_processes_disturb_no_running_generation_but_the_next);
     tcase_add_test(tc, a_death_afterwards_degrades_the_job);
     tcase_add_test(tc, all_may_rejoin_as_the_next_generation_with_an_empty_store);
     tcase_add_test(tc, keys_set_before_the_first_generation_stay);
