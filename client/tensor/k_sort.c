@@ -1,6 +1,7 @@
 /* client/tensor/k_sort.c - the elements of each line along dim[0] in order, with where they were.
  *
- * A merge sort of positions, so equal elements keep their order whichever way it runs; NaN is the largest.
+ * A merge sort of positions, so equal elements keep their order whichever way it runs; NaN is the largest.  Few of many are
+ * selected with a heap of as many, in the same order.
  *     sort       mode 1: descending
  *     topk       the index[0] largest, descending.  in[1], when there is one, has the elements' indices, INT64_MAX for an
  *                element that is not there; a line with fewer elements than that is filled up with such ones
@@ -17,7 +18,8 @@
 #include "tensor/numbers.h"
 #include "tensor/tensor.h"
 
-#define NOT_THERE INT64_MAX
+#define NOT_THERE     INT64_MAX
+#define SELECTS_BELOW 4 /* a part of a line: fewer than one in so many are selected, more are sorted */
 
 struct line {
     const void *x; /* element j at x[j * step] */
@@ -78,6 +80,48 @@ static int64_t *sort_positions(const struct line *l, before_fn before, int64_t *
     return order;
 }
 
+/* --- the first k of n: a heap of the best seen so far, the last of them on top ---------------------------------------- */
+
+/* Whether position i stands before position j in the result: equal elements by position. */
+static bool stands_before(const struct line *l, before_fn before, int64_t i, int64_t j)
+{
+    return before(l, i, j) || (i < j && !before(l, j, i));
+}
+
+static void sink(const struct line *l, before_fn before, int64_t *heap, int64_t at, int64_t n)
+{
+    for (int64_t child = 2 * at + 1; child < n; child = 2 * at + 1) {
+        child += child + 1 < n && stands_before(l, before, heap[child], heap[child + 1]) ? 1 : 0;
+        if (!stands_before(l, before, heap[at], heap[child])) {
+            return;
+        }
+        int64_t t = heap[at];
+        heap[at] = heap[child];
+        heap[child] = t;
+        at = child;
+    }
+}
+
+/* Leaves the first k of order[0..n), which ascend, at its beginning and in order. */
+static void select_positions(const struct line *l, before_fn before, int64_t *order, int64_t n, int64_t k)
+{
+    for (int64_t at = k / 2; at-- > 0;) {
+        sink(l, before, order, at, k);
+    }
+    for (int64_t j = k; j < n; j++) {
+        if (before(l, order[j], order[0])) { /* a later position: only a better value gets in */
+            order[0] = order[j];
+            sink(l, before, order, 0, k);
+        }
+    }
+    for (int64_t last = k - 1; last > 0; last--) {
+        int64_t t = order[0];
+        order[0] = order[last];
+        order[last] = t;
+        sink(l, before, order, 0, last);
+    }
+}
+
 struct sorting {
     const struct kernel_call *c;
     struct lines from, to;
@@ -99,6 +143,17 @@ static int64_t collect(const struct sorting *s, int64_t begin)
     return n;
 }
 
+/* As many as leave; of few among many nothing else is sorted. */
+static const int64_t *put_in_order(const struct sorting *s, const struct line *l, before_fn before, int64_t n)
+{
+    int64_t k = s->to.length;
+    if (k > 0 && k <= n / SELECTS_BELOW) {
+        select_positions(l, before, s->order, n, k);
+        return s->order;
+    }
+    return sort_positions(l, before, s->order, s->spare, n);
+}
+
 static void sort_line(const struct sorting *s, int64_t i)
 {
     const struct mesh_tensor *x = s->c->in[0];
@@ -107,7 +162,7 @@ static void sort_line(const struct sorting *s, int64_t i)
     struct line line = { .x = (const char *)x->data + begin * (int64_t)item,
                          .step = s->from.step,
                          .is_descending = s->is_descending };
-    const int64_t *order = sort_positions(&line, befores[x->dtype], s->order, s->spare, n);
+    const int64_t *order = put_in_order(s, &line, befores[x->dtype], n);
     for (int64_t j = 0; j < s->to.length; j++) {
         int64_t at = to + j * s->to.step, index = NOT_THERE;
         if (j < n) {

@@ -288,6 +288,29 @@ START_TEST(sorts_keep_equal_elements_in_order)
 }
 END_TEST
 
+/* Lines long enough that topk selects: many equal elements, a NaN and an infinity. */
+START_TEST(a_selection_is_the_front_of_a_sort)
+{
+    static const int64_t counts[] = { 0, 1, 2, 7, 24, 25, 60, 100 };
+    for (uint64_t seed = 0; seed < 2 * ARRAY_SIZE(counts); seed++) {
+        int d = (int)(seed % 2);
+        mesh_shape s = d == 0 ? MESH_SHAPE(100, 3) : MESH_SHAPE(3, 100), some = s;
+        struct mesh_tensor *x = test_tensor_empty(s, seed % 3 == 0 ? MESH_F32 : MESH_F64);
+        some.dim[d] = counts[seed / 2];
+        for (int64_t i = 0; i < x->n; i++) {
+            set(x, i, (double)draw(seed, (uint64_t)i, seed < 8 ? 3 : 1000));
+        }
+        set(x, (int64_t)draw(seed, 1000, 300), NAN);
+        set(x, (int64_t)draw(seed, 1001, 300), -INFINITY);
+        struct mesh_tensor *best = test_tensor_empty(some, x->dtype), *where = test_tensor_empty(some, MESH_I64);
+        struct op_attr attr = { .dim = { d }, .index = { some.dim[d] } };
+        run_kernel(k_topk, &(struct kernel_call){ .in = { x }, .out = { best, where }, .attr = &attr });
+        check_order(x, d, true, best, where);
+        tensors_unref(3, x, best, where);
+    }
+}
+END_TEST
+
 START_TEST(running_sums_both_ways)
 {
     for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
@@ -335,6 +358,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, reductions_over_any_dims, 0, (int)ARRAY_SIZE(reductions));
     tcase_add_test(t, sorts_keep_equal_elements_in_order);
+    tcase_add_test(t, a_selection_is_the_front_of_a_sort);
     tcase_add_test(t, running_sums_both_ways);
     tcase_add_loop_test(t, no_memory_is_a_status, 0, 7);
     suite_add_tcase(s, t);
