@@ -119,6 +119,9 @@ int main(int argc, char **argv)
     if (argc < 3 || !rows_options(&rows, argc - 3, argv + 3)) {
         return usage();
     }
+    for (int op = BENCH_N_USUAL; op < BENCH_N_OPS; op++) {
+        rows.is_asked[op] = false;
+    }
     int n = atoi(argv[1]), failed = 0, status;
     const char *mode = argv[2];
     floor_here =

@@ -49,7 +49,7 @@ static int begin(const struct bench_call *c)
         return MPI_Scatter(c->x, part, MPI_FLOAT, c->y, part, MPI_FLOAT, c->root, MPI_COMM_WORLD);
     case BENCH_PING_PONG:
         return ping_pong(c, n);
-    default: /* MPI has no 16-bit floats */
+    default:
         return MPI_ERR_TYPE;
     }
 }
@@ -68,6 +68,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: mpi NAME MODE " ROWS_OPTIONS "\n");
         (void)MPI_Abort(MPI_COMM_WORLD, 2);
     }
+    rows.is_asked[BENCH_ALL_REDUCE_F16] = rows.is_asked[BENCH_ALL_REDUCE_BF16] = false; /* MPI has no 16-bit floats */
     struct bench_library library = { .name = argv[1], .mode = argv[2], .call = call };
     (void)MPI_Comm_rank(MPI_COMM_WORLD, &library.rank);
     (void)MPI_Comm_size(MPI_COMM_WORLD, &library.n_ranks);
