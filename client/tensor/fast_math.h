@@ -1,15 +1,22 @@
-/* client/tensor/fast_math.h - <tgmath.h> whose exp, tanh and erf of float are loops that the compiler can make vector loops.
+/* client/tensor/fast_math.h - <tgmath.h> whose exp, expm1, log, log1p, tanh and erf are loops that the compiler can make vector
+ * loops.
  *
- * Without branches and without calls; within 2 units in the last place (tests/unit/tensor/test_fast_math.c), infinities and
- * NaN as in the C library.  The polynomials are Chebyshev fits of our own; double goes to the C library.
+ * Without branches and without calls; infinities, zeros and NaN as in the C library.  Errors in units of the last place, as
+ * tests/unit/tensor/test_fast_math.c measures them: below 2, of tanh and erf below 3.  The polynomials are Chebyshev fits of our
+ * own.
  *
- *     exp   x = k ln 2 + r, |r| <= ln 2 / 2;  exp(x) = 2^k (1 + r + r^2 E(r))
- *     tanh  |x| < 0.625: x (1 + x^2 T(x^2));  else 1 - 2 / (exp(2 |x|) + 1)
- *     erf   |x| < 1:     x F(x^2);            else 1 - exp(-x^2) G(1 / (1 + |x| / 2))
+ *     exp    x = k ln 2 + r, |r| <= ln 2 / 2;  p = exp(r) - 1 = r + r^2 E(r);  exp(x) = 2^k (1 + p)
+ *     expm1  2^k (p + (1 - 2^-k))
+ *     tanh   m / (m + 2) with m = expm1(2 |x|)
+ *     log    x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2);  s = f / (2 + f), h = f^2 / 2, R = s^2 L(s^2):
+ *            log(1 + f) = f - (h - s (h + R))
+ *     log1p  log(u) - ((u - 1) - x) / u with u = 1 + x
+ *     erf    |x| < 1: x F(x^2);  else 1 - exp(-x^2) G(1 / (1 + |x| / 2))
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_FAST_MATH_H
 #define TENSOR_FAST_MATH_H
 
+#include <float.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,38 +36,185 @@ static inline float float_of_bits(uint32_t bits)
     return x;
 }
 
-static inline float exp_f32(float x)
+static inline uint64_t double_bits(double x)
 {
-    const float to_whole = 0x1.8p23F; /* adding it rounds to whole numbers, which then stand in the low bits */
-    float near = x < -104.0F ? -104.0F : x;
-    near = near > 89.0F ? 89.0F : near; /* beyond, the result is 0 or infinite; NaN stays */
-    float shifted = near * 0x1.715476p+0F + to_whole, k = shifted - to_whole;
-    float r = near - k * 0x1.62ep-1F; /* ln 2 in two parts, the first of few bits: k times it is exact */
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline double double_of_bits(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* --- exp and its relatives: x is not so large that 2^k has no half ---------------------------------------------------- */
+
+#define F32_TO_WHOLE 0x1.8p23F /* adding it rounds to whole numbers, which then stand in the low bits */
+#define F64_TO_WHOLE 0x1.8p52
+
+struct exp_f32 {
+    float p, power; /* exp(r) - 1; k */
+    uint32_t k;     /* modulo 2^32 */
+};
+
+static inline struct exp_f32 exp_parts_f32(float x)
+{
+    float shifted = x * 0x1.715476p+0F + F32_TO_WHOLE, k = shifted - F32_TO_WHOLE;
+    float r = x - k * 0x1.62ep-1F; /* ln 2 in two parts, the first of few bits: k times it is exact */
     r -= k * 0x1.0bfbe8p-15F;
     float e = 0.0013926926614F;
     e = e * r + 0.00836377387441F;
     e = e * r + 0.0416665501103F;
     e = e * r + 0.166665733819F;
     e = e * r + 0.5F;
-    float y = e * (r * r) + r + 1.0F;
-    int32_t power = (int32_t)(float_bits(shifted) - float_bits(to_whole)), half = power >> 1;
-    float scale_1 = float_of_bits((uint32_t)(half + 127) << 23);
-    float scale_2 = float_of_bits(((uint32_t)power - (uint32_t)half + 127) << 23);
-    return y * scale_1 * scale_2; /* in two steps, so that the least numbers come out too */
+    return (struct exp_f32){ .p = e * (r * r) + r, .power = k, .k = float_bits(shifted) - float_bits(F32_TO_WHOLE) };
+}
+
+/* y 2^k in two steps, so that the least numbers come out too. */
+static inline float scaled_f32(float y, uint32_t k)
+{
+    uint32_t half = ((k + 256) >> 1) - 128;
+    return y * float_of_bits((half + 127) << 23) * float_of_bits((k - half + 127) << 23);
+}
+
+static inline float exp_f32(float x)
+{
+    float near = x < -104.0F ? -104.0F : x;
+    near = near > 89.0F ? 89.0F : near; /* beyond, the result is 0 or infinite; NaN stays */
+    struct exp_f32 e = exp_parts_f32(near);
+    return scaled_f32(e.p + 1.0F, e.k);
+}
+
+static inline float expm1_f32(float x)
+{
+    float near = x < -20.0F ? -20.0F : x;
+    near = near > 89.0F ? 89.0F : near;
+    struct exp_f32 e = exp_parts_f32(near);
+    float inverse = e.power > 60.0F ? 0.0F : float_of_bits((127 - e.k) << 23);
+    float y = scaled_f32(e.p + (1.0F - inverse), e.k);
+    return x == 0 ? x : y;
+}
+
+struct exp_f64 {
+    double p, power;
+    uint64_t k;
+};
+
+static inline struct exp_f64 exp_parts_f64(double x)
+{
+    double shifted = x * 0x1.71547652b82fep+0 + F64_TO_WHOLE, k = shifted - F64_TO_WHOLE;
+    double r = x - k * 0x1.62e42feep-1;
+    r -= k * 0x1.a39ef35793c76p-33;
+    double e = 2.5100472505694996003e-8;
+    e = e * r + 2.7620201591031548792e-7;
+    e = e * r + 2.7557268276905696187e-6;
+    e = e * r + 0.000024801521057868205199;
+    e = e * r + 0.00019841269863171556026;
+    e = e * r + 0.0013888888917367080562;
+    e = e * r + 0.0083333333333300381973;
+    e = e * r + 0.041666666666623820532;
+    e = e * r + 0.1666666666666666746;
+    e = e * r + 0.5;
+    return (struct exp_f64){ .p = e * (r * r) + r, .power = k, .k = double_bits(shifted) - double_bits(F64_TO_WHOLE) };
+}
+
+static inline double scaled_f64(double y, uint64_t k)
+{
+    uint64_t half = ((k + 2048) >> 1) - 1024;
+    return y * double_of_bits((half + 1023) << 52) * double_of_bits((k - half + 1023) << 52);
+}
+
+static inline double exp_f64(double x)
+{
+    double near = x < -746.0 ? -746.0 : x;
+    near = near > 710.0 ? 710.0 : near;
+    struct exp_f64 e = exp_parts_f64(near);
+    return scaled_f64(e.p + 1.0, e.k);
+}
+
+static inline double expm1_f64(double x)
+{
+    double near = x < -40.0 ? -40.0 : x;
+    near = near > 710.0 ? 710.0 : near;
+    struct exp_f64 e = exp_parts_f64(near);
+    double inverse = e.power > 60.0 ? 0.0 : double_of_bits((1023 - e.k) << 52);
+    double y = scaled_f64(e.p + (1.0 - inverse), e.k);
+    return x == 0 ? x : y;
 }
 
 static inline float tanh_f32(float x)
 {
-    float z = x * x, t = -0.00609671416591F;
-    t = t * z + 0.0209971789991F;
-    t = t * z - 0.0538509095785F;
-    t = t * z + 0.13332769737F;
-    t = t * z - 0.333333289441F;
-    float inner = x * (1.0F + z * t), size = x < 0 ? -x : x;
-    float outer = 1.0F - 2.0F / (exp_f32(2.0F * size) + 1.0F);
-    outer = x < 0 ? -outer : outer;
-    return size < 0.625F ? inner : outer;
+    float size = x < 0 ? -x : x, near = size > 10.0F ? 10.0F : size; /* beyond, it is 1 */
+    float m = expm1_f32(2.0F * near), y = m / (m + 2.0F);
+    return x < 0 ? -y : y;
 }
+
+static inline double tanh_f64(double x)
+{
+    double size = x < 0 ? -x : x, near = size > 22.0 ? 22.0 : size;
+    double m = expm1_f64(2.0 * near), y = m / (m + 2.0);
+    return x < 0 ? -y : y;
+}
+
+/* --- logarithms -------------------------------------------------------------------------------------------------------- */
+
+#define F32_SQRT_HALF 0x3f3504f3U
+#define F64_SQRT_HALF 0x3fe6a09e667f3bcdU
+
+static inline float log_f32(float x)
+{
+    float normal = x < FLT_MIN ? x * 0x1p25F : x;
+    uint32_t bits = float_bits(normal) + (0x3f800000U - F32_SQRT_HALF);
+    float k = (float)(int32_t)(bits >> 23) - (x < FLT_MIN ? 152.0F : 127.0F);
+    float f = float_of_bits((bits & 0x7fffffU) + F32_SQRT_HALF) - 1.0F;
+    float s = f / (2.0F + f), z = s * s, h = 0.5F * f * f, l = 0.233316144718F;
+    l = l * z + 0.285507786332F;
+    l = l * z + 0.400001222118F;
+    l = l * z + 0.66666666554F;
+    float y = k * 0x1.62e3p-1F - ((h - (s * (h + z * l) + k * 0x1.2fefa2p-17F)) - f);
+    y = x > FLT_MAX ? x : y;
+    y = x < 0 || x != x ? NAN : y;
+    return x == 0 ? -INFINITY : y;
+}
+
+static inline double log_f64(double x)
+{
+    double normal = x < DBL_MIN ? x * 0x1p54 : x;
+    uint64_t bits = double_bits(normal) + (0x3ff0000000000000U - F64_SQRT_HALF);
+    /* A number below 2^52 in the low bits of 2^52 is their sum. */
+    double k = double_of_bits((bits >> 52) | 0x4330000000000000U) - (x < DBL_MIN ? 0x1p52 + 1077 : 0x1p52 + 1023);
+    double f = double_of_bits((bits & 0xfffffffffffffU) + F64_SQRT_HALF) - 1.0;
+    double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f, l = 0.14617807153417324964;
+    l = l * z + 0.15331611722055007885;
+    l = l * z + 0.18182892432536871201;
+    l = l * z + 0.22222211089379496214;
+    l = l * z + 0.28571428626253837606;
+    l = l * z + 0.39999999999898890514;
+    l = l * z + 0.66666666666666697077;
+    double y = k * 0x1.62e42feep-1 - ((h - (s * (h + z * l) + k * 0x1.a39ef35793c76p-33)) - f);
+    y = x > DBL_MAX ? x : y;
+    y = x < 0 || x != x ? (double)NAN : y;
+    return x == 0 ? -(double)INFINITY : y;
+}
+
+static inline float log1p_f32(float x)
+{
+    float u = 1.0F + x, lost = (u - 1.0F) - x, correction = lost / u;
+    float y = log_f32(u) - (u > FLT_MAX || u == 0 ? 0.0F : correction);
+    return x == 0 ? x : y;
+}
+
+static inline double log1p_f64(double x)
+{
+    double u = 1.0 + x, lost = (u - 1.0) - x, correction = lost / u;
+    double y = log_f64(u) - (u > DBL_MAX || u == 0 ? 0.0 : correction);
+    return x == 0 ? x : y;
+}
+
+/* --- the error function ------------------------------------------------------------------------------------------------ */
 
 static inline float erf_f32(float x)
 {
@@ -84,12 +238,52 @@ static inline float erf_f32(float x)
     return size < 1.0F ? inner : outer;
 }
 
+static inline double erf_f64(double x)
+{
+    double z = x * x, f = -7.7958988270021422416e-10;
+    f = f * z + 1.3720064546777685604e-8;
+    f = f * z - 1.6208483801871705902e-7;
+    f = f * z + 1.644742470331736241e-6;
+    f = f * z - 0.000014924736907419660338;
+    f = f * z + 0.00012055294904839707917;
+    f = f * z - 0.00085483259753896920806;
+    f = f * z + 0.0052239776071164227321;
+    f = f * z - 0.02686617064323777036;
+    f = f * z + 0.11283791670945006266;
+    f = f * z - 0.37612638903183540438;
+    double inner = x * (f * z + 1.1283791670955125665), size = x < 0 ? -x : x;
+    double t = 1.0 / (1.0 + 0.5 * size), g = 0.064177099569977565351;
+    g = g * t - 0.46415031005127023163;
+    g = g * t + 1.4993273861992587855;
+    g = g * t - 2.8084696200812490296;
+    g = g * t + 3.3141789939074117687;
+    g = g * t - 2.5485795151627721857;
+    g = g * t + 1.3907243547276612598;
+    g = g * t - 0.67205878221902889897;
+    g = g * t + 0.19483233899524952566;
+    g = g * t + 0.03477897668837143768;
+    g = g * t + 0.18531641297586197468;
+    g = g * t + 0.24562975816641905566;
+    g = g * t + 0.28220514173766230087;
+    g = g * t + 0.28208857293202290197;
+    g = g * t + 1.624228474007759057e-7;
+    double outer = 1.0 - exp_f64(-z) * g;
+    outer = x < 0 ? -outer : outer;
+    return size < 1.0 ? inner : outer;
+}
+
 /* A name without an argument list is the function of the C library, not the macro. */
 #undef exp
+#undef expm1
+#undef log
+#undef log1p
 #undef tanh
 #undef erf
-#define exp(x)  _Generic((x), float : exp_f32, default : (exp))(x)
-#define tanh(x) _Generic((x), float : tanh_f32, default : (tanh))(x)
-#define erf(x)  _Generic((x), float : erf_f32, default : (erf))(x)
+#define exp(x)   _Generic((x), float : exp_f32, default : exp_f64)(x)
+#define expm1(x) _Generic((x), float : expm1_f32, default : expm1_f64)(x)
+#define log(x)   _Generic((x), float : log_f32, default : log_f64)(x)
+#define log1p(x) _Generic((x), float : log1p_f32, default : log1p_f64)(x)
+#define tanh(x)  _Generic((x), float : tanh_f32, default : tanh_f64)(x)
+#define erf(x)   _Generic((x), float : erf_f32, default : erf_f64)(x)
 
 #endif

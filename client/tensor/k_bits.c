@@ -2,16 +2,18 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"
+#include "tensor/vector.h"
 
 #define WHOLE_TYPES(X, ...) INT_TYPES(X, __VA_ARGS__) X(BOOL, uint8_t, uint8_t, __VA_ARGS__)
 
 #define ROW_OF_TWO(D, T, U, name, op)                                                                                  \
-    static void name##_row_##D(const struct element_row *r)                                                            \
+    VECTOR_CLONES static void name##_row_##D(const struct element_row *r)                                              \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
+        const int64_t n = r->n;                                                                                        \
         const T *a = r->in[0], *b = r->in[1];                                                                          \
         const int64_t step_a = r->step[0], step_b = r->step[1];                                                        \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = (T)(a[i * step_a] op b[i * step_b]);                                                              \
         }                                                                                                              \
     }
@@ -28,11 +30,12 @@ KERNEL(bitwise_or, |)
 KERNEL(bitwise_xor, ^)
 
 #define ROW_OF_ONE(D, T, U, all)                                                                                       \
-    static void bitwise_not_row_##D(const struct element_row *r)                                                       \
+    VECTOR_CLONES static void bitwise_not_row_##D(const struct element_row *r)                                         \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
+        const int64_t n = r->n;                                                                                        \
         const T *a = r->in[0];                                                                                         \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = (T)(a[i * r->step[0]] ^ (all));                                                                   \
         }                                                                                                              \
     }

@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"
+#include "tensor/vector.h"
 
 /* clang-format off */
 #define EXPR_eq(a, b)          ((a) == (b))
@@ -23,27 +24,29 @@
 /* clang-format on */
 
 #define ROW_OF_TWO(D, T, U, op)                                                                                        \
-    static void op##_row_##D(const struct element_row *r)                                                              \
+    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
     {                                                                                                                  \
         uint8_t *restrict out = r->out;                                                                                \
+        const int64_t n = r->n;                                                                                        \
         const T *a = r->in[0], *b = r->in[1];                                                                          \
         const int64_t step_a = r->step[0], step_b = r->step[1];                                                        \
         if (step_a == 1 && step_b == 1) {                                                                              \
-            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
                 out[i] = EXPR_##op(a[i], b[i]);                                                                        \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = EXPR_##op(a[i * step_a], b[i * step_b]);                                                          \
         }                                                                                                              \
     }
 #define ROW_OF_ONE(D, T, U, op)                                                                                        \
-    static void op##_row_##D(const struct element_row *r)                                                              \
+    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
     {                                                                                                                  \
         uint8_t *restrict out = r->out;                                                                                \
+        const int64_t n = r->n;                                                                                        \
         const T *a = r->in[0];                                                                                         \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = EXPR_##op(a[i * r->step[0]], 0);                                                                  \
         }                                                                                                              \
     }

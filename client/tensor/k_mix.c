@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"
+#include "tensor/vector.h"
 
 /* --- two or three inputs of one dtype ------------------------------------------------------------------------------ */
 
@@ -44,37 +45,39 @@ static int64_t int_power(int64_t base, int64_t exponent)
 /* clang-format on */
 
 #define ROW_OF_TWO(D, TYPE, U, op)                                                                                     \
-    static void op##_row_##D(const struct element_row *r)                                                              \
+    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = r->out;                                                                                      \
+        const int64_t n = r->n;                                                                                        \
         const T *a = r->in[0], *b = r->in[1];                                                                          \
         const int64_t step_a = r->step[0], step_b = r->step[1];                                                        \
         const T v = r->attr != NULL ? (T)r->attr->value[0] : (T)0;                                                     \
         (void)v;                                                                                                       \
         if (step_a == 1 && step_b == 1) {                                                                              \
-            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
                 out[i] = EXPR_##op(a[i], b[i]);                                                                        \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = EXPR_##op(a[i * step_a], b[i * step_b]);                                                          \
         }                                                                                                              \
     }
 #define ROW_OF_THREE(D, TYPE, U, op)                                                                                   \
-    static void op##_row_##D(const struct element_row *r)                                                              \
+    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = r->out;                                                                                      \
+        const int64_t n = r->n;                                                                                        \
         const T *dy = r->in[0], *a = r->in[1], *b = r->in[2];                                                          \
         if (element_row_is_dense(r)) {                                                                                 \
-            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
                 out[i] = EXPR_##op(dy[i], a[i], b[i]);                                                                 \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = EXPR_##op(dy[i * r->step[0]], a[i * r->step[1]], b[i * r->step[2]]);                              \
         }                                                                                                              \
     }
@@ -105,20 +108,24 @@ int k_pow(const struct kernel_call *c)
 
 /* --- a choice by truth values: only the size of an item matters ---------------------------------------------------- */
 
+/* By bits, which is a vector loop whatever the sizes of a mask and an element. */
+#define CHOSEN(T, is_true, a, b) ((T)((b) ^ (((a) ^ (b)) & (T)(0 - (T)((is_true) != 0)))))
+
 #define WHERE_ROW(T)                                                                                                   \
-    static void where_row_##T(const struct element_row *r)                                                             \
+    VECTOR_CLONES static void where_row_##T(const struct element_row *r)                                               \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
+        const int64_t n = r->n;                                                                                        \
         const uint8_t *is_true = r->in[0];                                                                             \
         const T *a = r->in[1], *b = r->in[2];                                                                          \
         if (element_row_is_dense(r)) {                                                                                 \
-            for (int64_t i = 0; i < r->n; i++) {                                                                       \
-                out[i] = is_true[i] != 0 ? a[i] : b[i];                                                                \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
+                out[i] = CHOSEN(T, is_true[i], a[i], b[i]);                                                            \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
-            out[i] = is_true[i * r->step[0]] != 0 ? a[i * r->step[1]] : b[i * r->step[2]];                             \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = CHOSEN(T, is_true[i * r->step[0]], a[i * r->step[1]], b[i * r->step[2]]);                         \
         }                                                                                                              \
     }
 WHERE_ROW(uint8_t)
@@ -137,19 +144,20 @@ int k_where(const struct kernel_call *c)
 }
 
 #define FILL_ROW(D, T, U, convert)                                                                                     \
-    static void fill_row_##D(const struct element_row *r)                                                              \
+    VECTOR_CLONES static void fill_row_##D(const struct element_row *r)                                                \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
+        const int64_t n = r->n;                                                                                        \
         const T *x = r->in[0];                                                                                         \
         const uint8_t *is_masked = r->in[1];                                                                           \
         const T v = convert(T, r->attr->value[0]);                                                                     \
         if (r->step[0] == 1 && r->step[1] == 1) {                                                                      \
-            for (int64_t i = 0; i < r->n; i++) {                                                                       \
+            for (int64_t i = 0; i < n; i++) {                                                                          \
                 out[i] = is_masked[i] != 0 ? v : x[i];                                                                 \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = is_masked[i * r->step[1]] != 0 ? v : x[i * r->step[0]];                                           \
         }                                                                                                              \
     }

@@ -14,6 +14,7 @@
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/walk.h"
+#include "tensor/vector.h"
 
 struct piece_row {
     void *out;
@@ -68,7 +69,7 @@ static inline double share(double a, double x, double n_zeros)
     X(prod_share,         3)
 
 #define PIECE_ROW(D, T, U, name)                                                                  \
-    static void name##_row_##D(const struct piece_row *r)                                         \
+    VECTOR_CLONES static void name##_row_##D(const struct piece_row *r)                                         \
     {                                                                                             \
         T *out = r->out;                                                                          \
         const T *x = r->in[0], *y = r->in[1], *z = r->in[2];                                      \

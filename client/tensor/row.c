@@ -1,0 +1,103 @@
+/* client/tensor/row.c - sums, extremes and exponentials of one row of floats.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tensor/row.h"
+
+#include "base/util.h"
+#include "tensor/fast_math.h"
+#include "tensor/vector.h"
+
+#define LANES 16  /* partial results of a row: vector registers, and shorter chains of roundings */
+#define BLOCK 512 /* exponentials at a time, in the L1 cache */
+
+/* What is left of LANES lanes; half of them joins the other half until there is one. */
+#define JOIN(lane, step)                                                                                               \
+    for (int half = LANES / 2; half > 0; half /= 2) {                                                                  \
+        for (int l = 0; l < half; l++) {                                                                               \
+            lane[l] = step(lane[l], lane[l + half]);                                                                   \
+        }                                                                                                              \
+    }
+
+/* lane[l] takes every LANESth element, from l on. */
+#define EACH_LANE(n, statement)                                                                                        \
+    int64_t i = 0;                                                                                                     \
+    for (; i + LANES <= n; i += LANES) {                                                                               \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            const int64_t at = i + l;                                                                                  \
+            statement;                                                                                                 \
+        }                                                                                                              \
+    }                                                                                                                  \
+    for (int l = 0; i + l < n; l++) {                                                                                  \
+        const int64_t at = i + l;                                                                                      \
+        statement;                                                                                                     \
+    }
+
+#define PLUS(a, b)  ((a) + (b))
+#define MOST(a, b)  ((b) <= (a) || (a) != (a) ? (a) : (b))
+#define LEAST(a, b) ((b) >= (a) || (a) != (a) ? (a) : (b))
+
+#define ROWS(D, T, U, unused)                                                                                          \
+    VECTOR_CLONES double row_sum_##D(const T *x, int64_t n)                                                            \
+    {                                                                                                                  \
+        double lane[LANES] = { 0 };                                                                                    \
+        EACH_LANE(n, lane[l] += (double)x[at])                                                                         \
+        JOIN(lane, PLUS)                                                                                               \
+        return lane[0];                                                                                                \
+    }                                                                                                                  \
+    VECTOR_CLONES double row_dot_##D(const T *x, const T *y, int64_t n)                                                \
+    {                                                                                                                  \
+        double lane[LANES] = { 0 };                                                                                    \
+        EACH_LANE(n, lane[l] += (double)x[at] * (double)y[at])                                                         \
+        JOIN(lane, PLUS)                                                                                               \
+        return lane[0];                                                                                                \
+    }                                                                                                                  \
+    VECTOR_CLONES double row_size_##D(const T *x, int64_t n)                                                           \
+    {                                                                                                                  \
+        double lane[LANES] = { 0 };                                                                                    \
+        EACH_LANE(n, lane[l] += fabs((double)x[at]))                                                                   \
+        JOIN(lane, PLUS)                                                                                               \
+        return lane[0];                                                                                                \
+    }                                                                                                                  \
+    VECTOR_CLONES struct row_deviations row_deviations_##D(const T *x, int64_t n, double center) {                     \
+        double sum[LANES] = { 0 }, square[LANES] = { 0 };                                                              \
+        EACH_LANE(n, const double v = (double)x[at] - center; sum[l] += v; square[l] += v * v)                         \
+        JOIN(sum, PLUS)                                                                                                \
+        JOIN(square, PLUS)                                                                                             \
+        return (struct row_deviations){ sum[0], square[0] };                                                           \
+    } VECTOR_CLONES T row_max_##D(const T *x, int64_t n)                                                               \
+    {                                                                                                                  \
+        T lane[LANES];                                                                                                 \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            lane[l] = -(T)INFINITY;                                                                                    \
+        }                                                                                                              \
+        EACH_LANE(n, lane[l] = MOST(lane[l], x[at]))                                                                   \
+        JOIN(lane, MOST)                                                                                               \
+        return lane[0];                                                                                                \
+    }                                                                                                                  \
+    VECTOR_CLONES T row_min_##D(const T *x, int64_t n)                                                                 \
+    {                                                                                                                  \
+        T lane[LANES];                                                                                                 \
+        for (int l = 0; l < LANES; l++) {                                                                              \
+            lane[l] = (T)INFINITY;                                                                                     \
+        }                                                                                                              \
+        EACH_LANE(n, lane[l] = LEAST(lane[l], x[at]))                                                                  \
+        JOIN(lane, LEAST)                                                                                              \
+        return lane[0];                                                                                                \
+    }                                                                                                                  \
+    VECTOR_CLONES void row_exp_##D(T *restrict out, const T *x, int64_t n, T center)                                   \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = exp(x[i] - center);                                                                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    double row_exp_sum_##D(const T *x, int64_t n, T center)                                                            \
+    {                                                                                                                  \
+        T power[BLOCK];                                                                                                \
+        double sum = 0;                                                                                                \
+        for (int64_t i = 0; i < n; i += BLOCK) {                                                                       \
+            int64_t some = MIN(n - i, BLOCK);                                                                          \
+            row_exp_##D(power, x + i, some, center);                                                                   \
+            sum += row_sum_##D(power, some);                                                                           \
+        }                                                                                                              \
+        return sum;                                                                                                    \
+    }
+FLOAT_TYPES(ROWS, 0)
