@@ -43,6 +43,9 @@ static int check_device(const char *device)
                        "device type \"%.40s\" must be letters only, as \"cpu\": an index does not belong here",
                        device ? device : "(null)");
     }
+    if (strcmp(device, "cpu") != 0) {
+        return err_set(MESH_EUNSUPPORTED, "device type \"%.40s\" is not supported: tensors live on \"cpu\"", device);
+    }
     return 0;
 }
 
@@ -112,7 +115,7 @@ static bool is_name(const char *name)
             return false;
         }
     }
-    return n > 0 && n < MESH_NAME_BYTES && !isdigit((unsigned char)name[0]) && name[0] != '-';
+    return n > 0 && n < MESH_NAME_BYTES && isalpha((unsigned char)name[0]);
 }
 
 int mesh_check_name(const char *name)
