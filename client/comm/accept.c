@@ -28,6 +28,7 @@
 #include "comm/handshake.h"
 #include "comm/peer_address.h"
 #include "session/waiting.h"
+#include "wire/private_folder.h"
 
 #define END_MS 5000
 
@@ -41,7 +42,7 @@ struct listening {
 
 struct accepting {
     struct comm *comm;
-    char directory[96];
+    struct private_folder folder; /* of the unix socket */
     struct listening at[2];
     int n;
     const char *addresses[3];
@@ -78,29 +79,24 @@ static int listen_tcp(struct listening *l)
 }
 
 /* In the folder of the job, which its launcher removes; else where the user's, or all, sockets are. */
-static int make_directory(struct accepting *a)
+static int make_folder(struct accepting *a)
 {
-    const char *const bases[] = { getenv("MESH_RUN_DIR"), getenv("XDG_RUNTIME_DIR"), "/tmp" };
-    for (size_t i = 0; i < ARRAY_SIZE(bases); i++) {
-        bool is_fit = bases[i] != NULL && bases[i][0] == '/' && strlen(bases[i]) < sizeof a->directory - 32;
-        snprintf(a->directory, sizeof a->directory, "%.60s/mesh-rank-XXXXXX", is_fit ? bases[i] : "");
-        if (is_fit && mkdtemp(a->directory) != NULL) {
-            return 0;
-        }
-    }
-    a->directory[0] = 0;
-    return cannot("make a directory");
+    const struct folder_base bases[] = { { getenv("MESH_RUN_DIR"), false },
+                                         { getenv("XDG_RUNTIME_DIR"), true },
+                                         { getenv("TMPDIR"), true },
+                                         { "/tmp", true } };
+    return private_folder_make(&a->folder, "mesh-rank", sizeof a->folder.path - 1, bases, ARRAY_SIZE(bases));
 }
 
 static int listen_unix(struct accepting *a, struct listening *l)
 {
     struct sockaddr_un to = { .sun_family = AF_UNIX };
-    int r = make_directory(a);
+    int r = make_folder(a);
     if (r < 0) {
         return r;
     }
     l->kind = LINK_UNIX;
-    snprintf(to.sun_path, sizeof to.sun_path, "%.90s/data.sock", a->directory);
+    snprintf(to.sun_path, sizeof to.sun_path, "%s/data.sock", a->folder.path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (l->fd < 0) {
         return cannot("make a unix socket");
@@ -137,6 +133,7 @@ struct accepting *accepting_new(struct comm *c, enum link_kind policy)
         return NULL;
     }
     a->comm = c;
+    a->folder = PRIVATE_FOLDER_NONE;
     a->handshakes = (struct handshakes){ .comm = c, .accepted_fn = accepted_over, .arg = a };
     for (size_t i = 0; i < ARRAY_SIZE(a->at); i++) {
         a->at[i] = (struct listening){ .all = a, .fd = -1 };
@@ -243,13 +240,8 @@ struct accepting *accepting_free(struct accepting *a)
         if (a->at[i].fd >= 0) {
             close(a->at[i].fd);
         }
-        if (a->at[i].kind == LINK_UNIX && a->at[i].address[0] != 0) {
-            (void)unlink(a->at[i].address + strlen("unix:"));
-        }
     }
-    if (a->directory[0] != 0) {
-        (void)rmdir(a->directory);
-    }
+    private_folder_remove(&a->folder);
     pthread_cond_destroy(&a->changed);
     pthread_mutex_destroy(&a->lock);
     return mem_free(a);

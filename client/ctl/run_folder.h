@@ -5,10 +5,9 @@
 #ifndef CTL_RUN_FOLDER_H
 #define CTL_RUN_FOLDER_H
 
-#define RUN_FOLDER_BYTES 60 /* a socket in a folder of a rank in it must fit the 107 bytes of a socket's path */
+#include "wire/private_folder.h"
 
-/* Mode 0700, in $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  MESH_EIO: none can be made. */
-int run_folder_make(char ret_path[RUN_FOLDER_BYTES]);
-void run_folder_remove(const char *path); /* with all that is in it; "" is fine */
+/* In $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  MESH_EIO: none can be made. */
+int run_folder_make(struct private_folder *ret_folder);
 
 #endif

@@ -55,7 +55,7 @@ struct job {
     pid_t *pids;             /* [n_ranks]; 0: not started */
     struct rank_slot *slots; /* [n_ranks] */
     struct run_create create;
-    char folder[RUN_FOLDER_BYTES]; /* "": none yet */
+    struct private_folder folder;
     struct signal_slot signals[ARRAY_SIZE(forwarded) + 1];
     struct loop_timer *deadline, *drain;
     bool is_running; /* the ranks were started, supervise decides */
@@ -261,7 +261,7 @@ static void created_cb(int code, void *arg)
         struct launch launch = job->options->launch;
         launch.job = job->create.job;
         launch.address = job->create.client.text;
-        launch.folder = job->folder;
+        launch.folder = job->folder.path;
         job->code = start_ranks(job, &launch);
         if (job->code != EXIT_OK) {
             say("%s", mesh_last_error()->message);
@@ -367,7 +367,7 @@ static void say_how_it_ended(const struct job *job)
 
 int run_job(const struct run_job_options *options)
 {
-    struct job job = { .options = options, .code = EXIT_LAUNCHER, .reporter = -1 };
+    struct job job = { .options = options, .code = EXIT_LAUNCHER, .reporter = -1, .folder = PRIVATE_FOLDER_NONE };
     job.create = (struct run_create){ .options = options->create,
                                       .done = created_cb,
                                       .died = died_cb,
@@ -376,9 +376,9 @@ int run_job(const struct run_job_options *options)
                                       .lost = lost_cb,
                                       .arg = &job };
     int r = job_init(&job);
-    r = r == 0 ? run_folder_make(job.folder) : r;
+    r = r == 0 ? run_folder_make(&job.folder) : r;
     job.create.loop = job.loop;
-    job.create.options.folder = job.folder;
+    job.create.options.folder = job.folder.path;
     if (r == 0) {
         run_create_start(&job.create);
     } else {
@@ -397,7 +397,7 @@ int run_job(const struct run_job_options *options)
         say_how_it_ended(&job);
     }
     run_create_fini(&job.create);
-    run_folder_remove(job.folder);
+    private_folder_remove(&job.folder);
     mem_free(job.fates);
     mem_free(job.pids);
     mem_free(job.slots);

@@ -1,0 +1,131 @@
+/* proto/wire/private_folder.c - makes, locks, removes private folders, and those whose owners are gone.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "wire/private_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define LOCK_NAME        "lock"
+#define PATH_BYTES       160
+#define MAX_OPEN_FOLDERS 8
+#define MAX_ENTRIES      8192 /* looked at in one sweep */
+#define MAX_REMOVED      64
+#define MIN_AGE_S        60 /* a younger one may not be locked yet */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    (void)st, (void)type, (void)where;
+    (void)remove(path);
+    return 0;
+}
+
+static void remove_tree(const char *path)
+{
+    (void)nftw(path, remove_one, MAX_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+/* The lock of that folder, if nobody else has it; -1: somebody has, or it cannot be told. */
+static int take_lock(const char *path, int flags)
+{
+    char file[PATH_BYTES + sizeof LOCK_NAME];
+    (void)snprintf(file, sizeof file, "%.*s/" LOCK_NAME, PATH_BYTES - 2, path);
+    int fd = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void remove_if_left(const char *path, int min_age_s)
+{
+    struct stat st;
+    bool is_ours = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+    if (!is_ours || st.st_mtime > time(NULL) - min_age_s) {
+        return;
+    }
+    int lock = take_lock(path, 0);
+    if (lock >= 0 || errno == ENOENT) { /* without a lock its owner ended before it had made one */
+        remove_tree(path);
+    }
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+}
+
+void private_folder_sweep(const char *base, const char *name, int min_age_s)
+{
+    DIR *dir = opendir(base);
+    const struct dirent *entry;
+    size_t len = strlen(name);
+    int n_removed = 0;
+    for (int i = 0; dir != NULL && i < MAX_ENTRIES && n_removed < MAX_REMOVED && (entry = readdir(dir)) != NULL; i++) {
+        bool is_one = strncmp(entry->d_name, name, len) == 0 && strlen(entry->d_name) == len + strlen("-XXXXXX") &&
+                      entry->d_name[len] == '-';
+        char path[PATH_BYTES];
+        if (is_one && snprintf(path, sizeof path, "%s/%s", base, entry->d_name) < (int)sizeof path) {
+            remove_if_left(path, min_age_s);
+            n_removed++;
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+}
+
+static bool make_in(const struct folder_base *base, const char *name, size_t max_len, struct private_folder *f)
+{
+    if (base->path == NULL || base->path[0] != '/') {
+        return false;
+    }
+    int n = snprintf(f->path, sizeof f->path, "%s/%s-XXXXXX", base->path, name);
+    if (n < 0 || (size_t)n >= sizeof f->path || (size_t)n > max_len) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    return mkdtemp(f->path) != NULL;
+}
+
+int private_folder_make(struct private_folder *ret_folder, const char *name, size_t max_len,
+                        const struct folder_base *bases, size_t n_bases)
+{
+    struct private_folder f = PRIVATE_FOLDER_NONE;
+    for (size_t i = 0; i < n_bases; i++) {
+        if (!make_in(&bases[i], name, max_len, &f)) {
+            continue;
+        }
+        if (bases[i].is_shared) {
+            private_folder_sweep(bases[i].path, name, MIN_AGE_S);
+        }
+        f.lock = take_lock(f.path, O_CREAT | O_EXCL);
+        if (f.lock >= 0) {
+            *ret_folder = f;
+            return 0;
+        }
+        int error = errno;
+        (void)rmdir(f.path);
+        errno = error;
+    }
+    return err_set_local(MESH_EIO, "no private folder can be made in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s",
+                         strerror(errno));
+}
+
+void private_folder_remove(struct private_folder *f)
+{
+    if (f->path[0] != '\0') {
+        remove_tree(f->path);
+        (void)close(f->lock);
+    }
+    *f = PRIVATE_FOLDER_NONE;
+}
