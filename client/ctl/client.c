@@ -152,9 +152,11 @@ static void dialed_cb(struct conn *conn, int status, const char *sentence, void 
         conn_close(conn);
         free_if_gone(call);
     } else if (conn == NULL) {
-        (void)err_set(status == MESH_ENOMEM ? status : MESH_EDAEMON,
-                      "no meshd answers at %.110s: start one with 'meshd', or name another with --address or "
-                      "MESH_ADDRESS (%s)",
+        bool is_ours = status == MESH_ENOMEM || status == MESH_EIO; /* meshd may be there */
+        (void)err_set(is_ours ? status : MESH_EDAEMON,
+                      is_ours ? "cannot ask meshd at %.110s: %s"
+                              : "no meshd answers at %.110s: start one with 'meshd', or name another with --address or "
+                                "MESH_ADDRESS (%s)",
                       call->client->text, sentence);
         fail(call);
     } else if (send_question(call) != 0) {

@@ -32,7 +32,8 @@
 #include "base/vec.h"
 #include "wire/uv_glue.h"
 
-#define LINGER_MS 5000
+#define LINGER_MS   5000
+#define DESCRIPTORS 8 /* of a loop: epoll, an eventfd, pipes for signals */
 
 enum phase { IDLE, RUNNING, ENDED };
 
@@ -118,9 +119,29 @@ static void occupy_stdio(void)
     }
 }
 
+/* libuv aborts when it cannot make its pipes, so it is asked for nothing that cannot be had. */
+static int check_descriptors(void)
+{
+    int fds[DESCRIPTORS], n = 0;
+    while (n < DESCRIPTORS && (fds[n] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0) {
+        n++;
+    }
+    int error = errno, missing = DESCRIPTORS - n;
+    while (n > 0) {
+        (void)close(fds[--n]);
+    }
+    return missing == 0
+               ? 0
+               : err_set_local(MESH_EIO, "cannot make an event loop, which needs %d open files: %s; see ulimit -n",
+                               DESCRIPTORS, strerror(error));
+}
+
 struct loop *loop_new(void)
 {
     occupy_stdio();
+    if (check_descriptors() < 0) {
+        return NULL;
+    }
     struct loop *l = mem_new(struct loop);
     if (!l) {
         err_no_memory(sizeof *l, "an event loop");

@@ -30,6 +30,7 @@ static const struct row {
     { UV_EPERM, MESH_EAUTH, NULL },
     { UV_ENOMEM, MESH_ENOMEM, NULL },
     { UV_ENOBUFS, MESH_ENOMEM, NULL },
+    { UV_EMFILE, MESH_EIO, "this process has as many open files as it may (ulimit -n): raise the limit" },
     { UV_EADDRINUSE, MESH_EEXIST, NULL },
     { UV_EADDRNOTAVAIL, MESH_EINVAL, "not an address of this host" },
     { UV_EINVAL, MESH_EINVAL, NULL },

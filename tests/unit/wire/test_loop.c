@@ -6,7 +6,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <mesh/base.h>
@@ -326,6 +328,42 @@ START_TEST(a_signal_becomes_a_call)
 }
 END_TEST
 
+/* In a child, for the limit stays: 0 it ran, 1 it was refused with a sentence, 2 without one. */
+static int run_with_descriptors(rlim_t n)
+{
+    struct rlimit limit = { .rlim_cur = n, .rlim_max = n };
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    struct loop *l = loop_new();
+    if (l == NULL) {
+        return strstr(mesh_last_error()->message, "ulimit -n") != NULL ? 1 : 2;
+    }
+    struct loop_signal *s = loop_signal_start(l, SIGUSR1, stop, NULL);
+    (void)loop_signal_stop(s);
+    loop_stop(l);
+    int r = loop_run(l);
+    (void)loop_free(l);
+    return s != NULL && r == 0 ? 0 : 2;
+}
+
+START_TEST(without_descriptors_there_is_a_sentence_not_an_abort)
+{
+    int n_refused = 0, code = 2;
+    for (rlim_t n = 3; n < 40; n++) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            _exit(run_with_descriptors(n));
+        }
+        ck_assert_int_eq(waitpid(child, &status, 0), child);
+        code = WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+        ck_assert_msg(code != 2, "%d descriptors: status %#x", (int)n, (unsigned)status);
+        n_refused += code;
+    }
+    ck_assert_int_gt(n_refused, 3);
+    ck_assert_int_eq(code, 0);
+}
+END_TEST
+
 START_TEST(without_memory_everything_says_so)
 {
     fault_arm(FAULT_ALLOC, 1, UINT64_MAX - 1);
@@ -360,5 +398,8 @@ Suite *test_suite(void)
     tcase_add_test(t, a_signal_becomes_a_call);
     tcase_add_test(t, without_memory_everything_says_so);
     suite_add_tcase(s, t);
+    TCase *bare = tcase_create("without a loop of its own");
+    tcase_add_test(bare, without_descriptors_there_is_a_sentence_not_an_abort);
+    suite_add_tcase(s, bare);
     return s;
 }
