@@ -135,7 +135,8 @@ static void frame_cb(struct conn *conn, const struct frame_header *header, const
     }
     Mesh__V1__ClientMessage *m = codec_decode_client(payload, header->length);
     if (m == NULL) {
-        reject(c, 0, MESH_EPROTO, mesh_last_error()->message);
+        const mesh_error why = *mesh_last_error();
+        reject(c, 0, why.status == MESH_ENOMEM ? MESH_ENOMEM : MESH_EPROTO, why.message);
         return;
     }
     handle(c, m);

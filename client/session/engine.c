@@ -109,6 +109,10 @@ static void lose_connection(struct engine *e, int status, const char *sentence)
         lose(e, MESH_EPROTO, text);
         return;
     }
+    if (!is_greeted && status == MESH_ENOMEM) {
+        lose(e, status, sentence); /* of ours: meshd is not to blame */
+        return;
+    }
     snprintf(text, sizeof text, "meshd at %s is gone (%.50s); collectives go on, the store and new meshes need it",
              e->address_text, sentence[0] != 0 ? sentence : "closed");
     lose(e, MESH_EDAEMON, text);
