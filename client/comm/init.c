@@ -89,7 +89,10 @@ static int read_ranks(const mesh_process_group_options *o, struct settings *s)
     } else if (r == 0) {
         r = number_from_environment("MESH_RANK", 0, MAX_RANKS - 1, &s->rank);
     }
-    if (r == 0 && ((o->rank != NULL && s->rank < 0) || (s->world_size > 0 && s->rank >= s->world_size))) {
+    if (r == 0 && o->rank != NULL && s->rank < 0) {
+        r = err_set(MESH_EINVAL, "rank is %d: 0 or more is needed; without one meshd assigns it", s->rank);
+    }
+    if (r == 0 && s->world_size > 0 && s->rank >= s->world_size) {
         r = err_set(MESH_EINVAL, "rank %d is not one of a world of %d", s->rank, s->world_size);
     }
     return r;

@@ -131,9 +131,11 @@ static void run_threads(struct world *w, struct rank_thread *threads, int n)
 int world_run_linked(int n_ranks, enum link_kind kind, int64_t timeout_ms, mesh_world_fn fn, void *arg)
 {
     struct world w = { .kind = kind, .timeout_ms = timeout_ms, .fn = fn, .arg = arg };
-    if (n_ranks < 1 || n_ranks > MAX_THREADS || fn == NULL) {
-        return err_set(MESH_EINVAL, "a world of threads has 1 to %d ranks and a function, not %d ranks", MAX_THREADS,
-                       n_ranks);
+    if (n_ranks < 1 || n_ranks > MAX_THREADS) {
+        return err_set(MESH_EINVAL, "a world of threads has 1 to %d ranks, not %d", MAX_THREADS, n_ranks);
+    }
+    if (fn == NULL) {
+        return err_set(MESH_EINVAL, "a world of threads needs a function for its ranks, not NULL");
     }
     struct rank_thread *threads = mem_new_array(struct rank_thread, (size_t)n_ranks);
     w.local = local_world_new(n_ranks);

@@ -107,12 +107,26 @@ START_TEST(shifts_and_diagonals_may_be_as_far_as_they_like)
 }
 END_TEST
 
+START_TEST(worlds_that_cannot_be_are_refused_for_the_right_reason)
+{
+    ck_assert_int_eq(mesh_world_run(2, NULL, NULL), MESH_EINVAL);
+    ck_assert_ptr_nonnull(strstr(mesh_last_error()->message, "needs a function for its ranks, not NULL"));
+    ck_assert_int_eq(mesh_world_run(0, refuse, NULL), MESH_EINVAL);
+    ck_assert_ptr_nonnull(strstr(mesh_last_error()->message, " ranks, not 0"));
+    ck_assert_int_eq(mesh_init(.rank = &(int){ -5 }), MESH_EINVAL);
+    ck_assert_ptr_nonnull(strstr(mesh_last_error()->message, "rank is -5: 0 or more is needed"));
+    ck_assert_int_eq(mesh_init(.rank = &(int){ 2 }, .world_size = 2), MESH_EINVAL);
+    ck_assert_ptr_nonnull(strstr(mesh_last_error()->message, "rank 2 is not one of a world of 2"));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("arguments");
     TCase *t = tcase_create("arguments");
     tcase_add_test(t, arguments_far_out_of_range_are_refused_alike_and_the_job_goes_on);
     tcase_add_test(t, shifts_and_diagonals_may_be_as_far_as_they_like);
+    tcase_add_test(t, worlds_that_cannot_be_are_refused_for_the_right_reason);
     suite_add_tcase(s, t);
     return s;
 }
