@@ -43,9 +43,23 @@ static void option_spelling(const struct option *o, char *buf, size_t cap)
                    o->value_name != NULL ? o->value_name : "");
 }
 
-static void print_options(const struct option *rows, size_t n)
+/* An option of the command takes the place of a general one of the same name. */
+static bool is_taken(const struct command *c, const struct option *general)
+{
+    for (size_t i = 0; c != NULL && i < c->options->n; i++) {
+        if (strcmp(c->options->rows[i].name, general->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_options(const struct option *rows, size_t n, const struct command *taken_by)
 {
     for (size_t i = 0; i < n; i++) {
+        if (is_taken(taken_by, &rows[i])) {
+            continue;
+        }
         char spelling[64];
         option_spelling(&rows[i], spelling, sizeof spelling);
         (void)printf("  %s\n", spelling);
@@ -53,11 +67,11 @@ static void print_options(const struct option *rows, size_t n)
     }
 }
 
-static void print_global_options(void)
+static void print_global_options(const struct command *c)
 {
     struct ctl none;
     struct option_table global = ctl_options(&none);
-    print_options(global.rows, global.n);
+    print_options(global.rows, global.n, c);
 }
 
 int help_print_all(void)
@@ -68,7 +82,7 @@ int help_print_all(void)
         (void)printf("  %-12s %s\n", commands[i].name, commands[i].summary);
     }
     (void)printf("\nOptions of every command:\n");
-    print_global_options();
+    print_global_options(NULL);
     (void)printf("\nFirst job: meshctl run -n 4 -- PROGRAM\n");
     return EXIT_OK;
 }
@@ -83,11 +97,11 @@ int help_print_command(const struct command *c)
     }
     if (c->options->n > 0) {
         (void)printf("Options:\n");
-        print_options(c->options->rows, c->options->n);
+        print_options(c->options->rows, c->options->n, NULL);
         (void)putchar('\n');
     }
     (void)printf("Options of every command:\n");
-    print_global_options();
+    print_global_options(c);
     return EXIT_OK;
 }
 
@@ -132,7 +146,7 @@ static void print_man_tables(void)
         }
         print_roff_options(c->options->rows, c->options->n);
     }
-    (void)printf(".SH OPTIONS\nThese go with every command.\n");
+    (void)printf(".SH OPTIONS\nThese go with every command, unless it has one of the same name.\n");
     print_roff_options(global.rows, global.n);
     (void)printf(".SH EXIT STATUS\n");
 #define X(code, name, meaning) (void)printf(".TP\n.B %d\n%s\n", code, meaning);

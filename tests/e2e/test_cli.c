@@ -122,6 +122,7 @@ START_TEST(help_comes_from_the_table_and_goes_to_standard_output)
     }
     ctl_expect(&p, 0, "Usage: meshctl", "");
     CTL(&p, NULL, "help", "run");
+    ck_assert_int_eq(count_text(p.out.text, "  --timeout "), 1); /* its own, not also the general one */
     ctl_expect(&p, 0, "--no-autostart", "");
     CTL(&p, NULL, "mesh", "show", "--help");
     ctl_expect(&p, 0, "Usage: meshctl mesh show", "");
