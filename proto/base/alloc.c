@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/large.h"
 #include "base/util.h"
 
 #define ALIGNMENT ((size_t)64)
@@ -49,13 +50,26 @@ void mem_peak_reset(void)
     atomic_store_explicit(&peak, mem_in_use(), memory_order_relaxed);
 }
 
+/* A large block costs most when the system has to make its pages: better one that was there before. */
+static void *new_block(size_t bytes)
+{
+    void *p = bytes >= LARGE_BYTES ? large_take(bytes) : NULL;
+    if (p) {
+        return p;
+    }
+    p = aligned_alloc(ALIGNMENT, bytes);
+    if (p && bytes >= LARGE_BYTES) {
+        large_prepare(p, malloc_usable_size(p));
+    }
+    return p;
+}
+
 void *mem_alloc(size_t bytes)
 {
     if (fault_hits(FAULT_ALLOC) || bytes > MAX_BYTES) {
         return NULL;
     }
-    size_t rounded = (MAX(bytes, (size_t)1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return counted(aligned_alloc(ALIGNMENT, rounded));
+    return counted(new_block((MAX(bytes, (size_t)1) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT));
 }
 
 void *mem_zalloc(size_t bytes)
@@ -95,9 +109,12 @@ char *mem_strdup(const char *s)
 
 void *mem_free(void *p)
 {
-    if (p) {
-        atomic_fetch_sub_explicit(&in_use, malloc_usable_size(p), memory_order_relaxed);
+    size_t bytes = p ? malloc_usable_size(p) : 0;
+    atomic_fetch_sub_explicit(&in_use, bytes, memory_order_relaxed);
+    if (bytes >= LARGE_BYTES) {
+        large_keep(p, bytes);
+    } else {
+        free(p);
     }
-    free(p);
     return NULL;
 }

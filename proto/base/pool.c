@@ -8,21 +8,11 @@
 
 #include "base/alloc.h"
 #include "base/fault.h"
+#include "base/kept.h"
 
 #define GRAIN      ((size_t)64)
 #define N_CLASSES  (POOL_MAX_BYTES / GRAIN)
 #define KEPT_BYTES ((size_t)2 << 20) /* of a thread */
-
-#if defined(__SANITIZE_ADDRESS__)
-#define KEEPS_BLOCKS false
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define KEEPS_BLOCKS false
-#endif
-#endif
-#ifndef KEEPS_BLOCKS
-#define KEEPS_BLOCKS true
-#endif
 
 struct block {
     struct block *next;
