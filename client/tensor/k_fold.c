@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "tensor/numbers.h"
 #include "tensor/reduce_walk.h"
+#include "tensor/row.h"
+#include "tensor/vector.h"
 
 union acc {
     double f;
@@ -35,7 +37,7 @@ static inline double min_f(double a, double v)
 
 static inline double power_of(double v, double p)
 {
-    return p == 2 ? v * v : (p == 1 ? fabs(v) : (p == 0 ? (double)(v != 0) : pow(fabs(v), p)));
+    return p == 0 ? (double)(v != 0) : pow(fabs(v), p);
 }
 
 /* clang-format off */
@@ -49,7 +51,9 @@ static inline double power_of(double v, double p)
 #define STEP_all_i(a, v, s)       ((a) != 0 && (v) != 0)
 #define STEP_any_f(a, v, s)       ((a) != 0 || (v) != 0)
 #define STEP_any_i(a, v, s)       ((a) != 0 || (v) != 0)
-#define STEP_power_sum_f(a, v, s) ((a) + power_of((double)(v), (s)->power))
+#define STEP_power_sum_f(a, v, s)  ((a) + power_of((double)(v), (s)->power))
+#define STEP_square_sum_f(a, v, s) ((a) + (double)(v) * (double)(v))
+#define STEP_size_sum_f(a, v, s)   ((a) + fabs((double)(v)))
 
 #define KIND_F32  f
 #define KIND_F64  f
@@ -65,21 +69,22 @@ static inline double power_of(double v, double p)
 #define STEP(op, k)  PASTE(STEP_##op##_, k)
 
 #define FOLD_ROW(D, T, U, op)                                                              \
-    static void op##_row_##D(void *state, const struct reduce_row *r)                      \
+    VECTOR_CLONES static void op##_row_##D(void *state, const struct reduce_row *r)                      \
     {                                                                                      \
         const struct fold *s = state;                                                      \
         union acc *acc = s->acc + r->out;                                                  \
         const T *x = r->x;                                                                 \
+        const int64_t n = r->n;                                                            \
         (void)s;                                                                           \
         if (r->out_step == 0) {                                                            \
             PASTE(ACC_, KIND_##D) a = acc->KIND_##D;                                       \
-            for (int64_t i = 0; i < r->n; i++) {                                           \
+            for (int64_t i = 0; i < n; i++) {                                              \
                 a = STEP(op, KIND_##D)(a, x[i], s);                                        \
             }                                                                              \
             acc->KIND_##D = a;                                                             \
             return;                                                                        \
         }                                                                                  \
-        for (int64_t i = 0; i < r->n; i++) {                                               \
+        for (int64_t i = 0; i < n; i++) {                                                  \
             acc[i].KIND_##D = STEP(op, KIND_##D)(acc[i].KIND_##D, x[i], s);                \
         }                                                                                  \
     }
@@ -89,8 +94,37 @@ static inline double power_of(double v, double p)
 #define FOLD_TABLE(op, TYPES)  \
     TYPES(FOLD_ROW, op)        \
     static const reduce_row_fn op##_rows[N_DTYPES] = { TYPES(FOLD_ENTRY, op) };
-FOLD_TABLE(amax,      NUMBER_TYPES)
-FOLD_TABLE(amin,      NUMBER_TYPES)
+
+/* A row of floats that goes into one result: row.h knows the fold of all of it. */
+#define WHOLE_amax(D, x, n)       row_max_##D(x, n)
+#define WHOLE_amin(D, x, n)       row_min_##D(x, n)
+#define WHOLE_square_sum(D, x, n) row_dot_##D(x, x, n)
+#define WHOLE_size_sum(D, x, n)   row_size_##D(x, n)
+#define FLOAT_ROW(D, T, U, op, join)                                                       \
+    VECTOR_CLONES static void op##_row_##D(void *state, const struct reduce_row *r)        \
+    {                                                                                      \
+        union acc *restrict acc = ((const struct fold *)state)->acc + r->out;              \
+        const T *x = r->x;                                                                 \
+        const int64_t n = r->n;                                                            \
+        if (r->out_step == 0) {                                                            \
+            acc->f = join(acc->f, (double)WHOLE_##op(D, x, n));                            \
+            return;                                                                        \
+        }                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            acc[i].f = STEP_##op##_f(acc[i].f, x[i], 0);                                   \
+        }                                                                                  \
+    }
+#define PLUS(a, b) ((a) + (b))
+FLOAT_TYPES(FLOAT_ROW, amax, max_f)
+FLOAT_TYPES(FLOAT_ROW, amin, min_f)
+FLOAT_TYPES(FLOAT_ROW, square_sum, PLUS)
+FLOAT_TYPES(FLOAT_ROW, size_sum, PLUS)
+INT_TYPES(FOLD_ROW, amax)
+INT_TYPES(FOLD_ROW, amin)
+static const reduce_row_fn amax_rows[N_DTYPES] = { NUMBER_TYPES(FOLD_ENTRY, amax) };
+static const reduce_row_fn amin_rows[N_DTYPES] = { NUMBER_TYPES(FOLD_ENTRY, amin) };
+static const reduce_row_fn square_sum_rows[N_DTYPES] = { FLOAT_TYPES(FOLD_ENTRY, square_sum) };
+static const reduce_row_fn size_sum_rows[N_DTYPES] = { FLOAT_TYPES(FOLD_ENTRY, size_sum) };
 FOLD_TABLE(prod,      TRUTH_TYPES)
 FOLD_TABLE(all,       TRUTH_TYPES)
 FOLD_TABLE(any,       TRUTH_TYPES)
@@ -224,7 +258,8 @@ int k_any(const struct kernel_call *c)
 
 int k_power_sum(const struct kernel_call *c)
 {
-    return fold("norm", c, power_sum_rows, number(MESH_F64, 0, 0));
+    double p = c->attr->value[0];
+    return fold("norm", c, p == 2 ? square_sum_rows : p == 1 ? size_sum_rows : power_sum_rows, number(MESH_F64, 0, 0));
 }
 
 int k_nonzero_prod(const struct kernel_call *c)

@@ -8,55 +8,81 @@
  *
  * value[0] is 1 / n and value[1] is 1 / (n - correction), of the whole tensor.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "base/alloc.h"
 #include "base/error.h"
+#include "tensor/fast_math.h"
 #include "tensor/numbers.h"
 #include "tensor/reduce_walk.h"
+#include "tensor/row.h"
+#include "tensor/vector.h"
 
 struct moments { /* [results] each */
     double *center, *sum, *square;
     bool takes_infinite; /* an infinite center counts as 0 */
 };
 
+/* A row that goes into one result is a sum of its own; else each element goes into a result of its own. */
 #define MOMENT_ROWS(D, T, U, unused)                                                                                   \
-    static void sum_row_##D(void *state, const struct reduce_row *r)                                                   \
+    VECTOR_CLONES static void sum_row_##D(void *state, const struct reduce_row *r)                                     \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
+        double *restrict sum = m->center + r->out;                                                                     \
         const T *x = r->x;                                                                                             \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
-            m->center[r->out + i * r->out_step] += (double)x[i];                                                       \
+        const int64_t n = r->n;                                                                                        \
+        if (r->out_step == 0) {                                                                                        \
+            *sum += row_sum_##D(x, n);                                                                                 \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            sum[i] += (double)x[i];                                                                                    \
         }                                                                                                              \
     }                                                                                                                  \
-    static void deviation_row_##D(void *state, const struct reduce_row *r)                                             \
+    VECTOR_CLONES static void deviation_row_##D(void *state, const struct reduce_row *r)                               \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
+        const double *center = m->center + r->out;                                                                     \
+        double *restrict sum = m->sum + r->out, *restrict square = m->square + r->out;                                 \
         const T *x = r->x;                                                                                             \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
-            int64_t out = r->out + i * r->out_step;                                                                    \
-            double v = (double)x[i] - m->center[out];                                                                  \
-            m->sum[out] += v;                                                                                          \
-            m->square[out] += v * v;                                                                                   \
+        const int64_t n = r->n;                                                                                        \
+        if (r->out_step == 0) {                                                                                        \
+            struct row_deviations d = row_deviations_##D(x, n, *center);                                               \
+            *sum += d.sum;                                                                                             \
+            *square += d.square;                                                                                       \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            double v = (double)x[i] - center[i];                                                                       \
+            sum[i] += v;                                                                                               \
+            square[i] += v * v;                                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    static void max_row_##D(void *state, const struct reduce_row *r)                                                   \
+    VECTOR_CLONES static void max_row_##D(void *state, const struct reduce_row *r)                                     \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
+        double *restrict most = m->center + r->out;                                                                    \
         const T *x = r->x;                                                                                             \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
-            double *c = &m->center[r->out + i * r->out_step];                                                          \
-            *c = isnan(*c) || (double)x[i] <= *c ? *c : (double)x[i];                                                  \
+        const int64_t n = r->out_step == 0 ? 1 : r->n;                                                                 \
+        const T of_row = r->out_step == 0 ? row_max_##D(x, r->n) : 0;                                                  \
+        x = r->out_step == 0 ? &of_row : x;                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            most[i] = isnan(most[i]) || (double)x[i] <= most[i] ? most[i] : (double)x[i];                              \
         }                                                                                                              \
     }                                                                                                                  \
-    static void exp_row_##D(void *state, const struct reduce_row *r)                                                   \
+    VECTOR_CLONES static void exp_row_##D(void *state, const struct reduce_row *r)                                     \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
+        const double *center = m->center + r->out;                                                                     \
+        double *restrict sum = m->sum + r->out;                                                                        \
         const T *x = r->x;                                                                                             \
-        for (int64_t i = 0; i < r->n; i++) {                                                                           \
-            int64_t out = r->out + i * r->out_step;                                                                    \
-            double c = m->center[out];                                                                                 \
-            m->sum[out] += exp((double)x[i] - (m->takes_infinite && isinf(c) ? 0 : c));                                \
+        const int64_t n = r->n;                                                                                        \
+        const double least = m->takes_infinite ? HUGE_VAL : NAN; /* compares with nothing */                           \
+        if (r->out_step == 0) {                                                                                        \
+            *sum += row_exp_sum_##D(x, n, (T)(fabs(*center) >= least ? 0 : *center));                                  \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            double c = fabs(center[i]) >= least ? 0 : center[i];                                                       \
+            sum[i] += (double)exp((T)((double)x[i] - c));                                                              \
         }                                                                                                              \
     }                                                                                                                  \
     static void load_##D(double *to, const void *from, int64_t n)                                                      \

@@ -13,10 +13,23 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "tensor/numbers.h"
+#include "base/util.h"
 #include "tensor/kernels.h"
+#include "tensor/numbers.h"
+#include "tensor/row.h"
+#include "tensor/vector.h"
 
 enum { LAYER, RMS };
+
+#define BLOCK 1024 /* elements of a row at a time, in the L1 cache */
+
+struct row { /* of one row: what h needs, and the means of g and g h */
+    double mean, scale, g_mean, gh_mean;
+};
+
+struct slopes {
+    double g[BLOCK], h[BLOCK];
+};
 
 struct normalized {
     int64_t rows, n;
@@ -36,60 +49,86 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
 #define NORMALIZE(D, T, U, unused)                                                                                     \
     static void statistics_##D(const struct normalized *z, const T *x, double *ret_mean, double *ret_scale)            \
     {                                                                                                                  \
-        double mean = 0, square = 0;                                                                                   \
-        for (int64_t j = 0; z->mode == LAYER && j < z->n; j++) {                                                       \
-            mean += (double)x[j];                                                                                      \
-        }                                                                                                              \
-        mean /= (double)z->n;                                                                                          \
-        for (int64_t j = 0; j < z->n; j++) {                                                                           \
-            square += ((double)x[j] - mean) * ((double)x[j] - mean);                                                   \
-        }                                                                                                              \
+        double mean = z->mode == LAYER ? row_sum_##D(x, z->n) / (double)z->n : 0;                                      \
         *ret_mean = mean;                                                                                              \
-        *ret_scale = 1 / sqrt(square / (double)z->n + z->eps);                                                         \
+        *ret_scale = 1 / sqrt(row_deviations_##D(x, z->n, mean).square / (double)z->n + z->eps);                       \
+    }                                                                                                                  \
+    VECTOR_CLONES static void write_row_##D(T *restrict y, const T *x, const T *w, const T *b, int64_t n, double mean, \
+                                            double scale)                                                              \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            double h = ((double)x[j] - mean) * scale;                                                                  \
+            y[j] = (T)((w != NULL ? h * (double)w[j] : h) + (b != NULL ? (double)b[j] : 0));                           \
+        }                                                                                                              \
     }                                                                                                                  \
     static void forward_##D(const struct normalized *z, const struct kernel_call *c, const T *w, const T *b)           \
     {                                                                                                                  \
         for (int64_t i = 0; i < z->rows; i++) {                                                                        \
             const T *x = (const T *)c->in[0]->data + i * z->n;                                                         \
-            T *y = (T *)c->out[0]->data + i * z->n;                                                                    \
             double mean, scale;                                                                                        \
             statistics_##D(z, x, &mean, &scale);                                                                       \
-            for (int64_t j = 0; j < z->n; j++) {                                                                       \
-                double h = ((double)x[j] - mean) * scale;                                                              \
-                y[j] = (T)((w != NULL ? h * (double)w[j] : h) + (b != NULL ? (double)b[j] : 0));                       \
+            write_row_##D((T *)c->out[0]->data + i * z->n, x, w, b, z->n, mean, scale);                                \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* g = dy w and h, in f64. */                                                                                      \
+    VECTOR_CLONES static void slopes_##D(struct slopes *restrict to, const T *dy, const T *x, const T *w, int64_t n,   \
+                                         const struct row *r)                                                          \
+    {                                                                                                                  \
+        const double mean = r->mean, scale = r->scale;                                                                 \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            to->g[j] = w != NULL ? (double)dy[j] * (double)w[j] : (double)dy[j];                                       \
+            to->h[j] = ((double)x[j] - mean) * scale;                                                                  \
+        }                                                                                                              \
+    }                                                                                                                  \
+    VECTOR_CLONES static void combine_##D(T *restrict dx, const struct slopes *s, int64_t n, const struct row *r)      \
+    {                                                                                                                  \
+        const double scale = r->scale, g_mean = r->g_mean, gh_mean = r->gh_mean;                                       \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            dx[j] = (T)(scale * (s->g[j] - g_mean - s->h[j] * gh_mean));                                               \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void row_grad_##D(const struct normalized *z, T *dx, const T *dy, const T *x, const T *w)                   \
+    {                                                                                                                  \
+        struct row r = { .mean = 0 };                                                                                  \
+        struct slopes s;                                                                                               \
+        statistics_##D(z, x, &r.mean, &r.scale);                                                                       \
+        for (int64_t j = 0; j < z->n; j += BLOCK) {                                                                    \
+            int64_t n = MIN(z->n - j, BLOCK);                                                                          \
+            slopes_##D(&s, dy + j, x + j, w != NULL ? w + j : NULL, n, &r);                                            \
+            r.g_mean += z->mode == LAYER ? row_sum_F64(s.g, n) : 0;                                                    \
+            r.gh_mean += row_dot_F64(s.g, s.h, n);                                                                     \
+        }                                                                                                              \
+        r.g_mean /= (double)z->n;                                                                                      \
+        r.gh_mean /= (double)z->n;                                                                                     \
+        for (int64_t j = 0; j < z->n; j += BLOCK) {                                                                    \
+            int64_t n = MIN(z->n - j, BLOCK);                                                                          \
+            if (z->n > BLOCK) { /* else they are there still */                                                        \
+                slopes_##D(&s, dy + j, x + j, w != NULL ? w + j : NULL, n, &r);                                        \
             }                                                                                                          \
+            combine_##D(dx + j, &s, n, &r);                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
     static void grad_input_##D(const struct normalized *z, const struct kernel_call *c)                                \
     {                                                                                                                  \
-        const T *w = c->in[2] != NULL ? c->in[2]->data : NULL;                                                         \
+        const T *w = c->in[2] != NULL ? c->in[2]->data : NULL, *dy = c->in[0]->data, *x = c->in[1]->data;              \
         for (int64_t i = 0; i < z->rows; i++) {                                                                        \
-            const T *dy = (const T *)c->in[0]->data + i * z->n, *x = (const T *)c->in[1]->data + i * z->n;             \
-            T *dx = (T *)c->out[0]->data + i * z->n;                                                                   \
-            double mean, scale, g_mean = 0, gh_mean = 0;                                                               \
-            statistics_##D(z, x, &mean, &scale);                                                                       \
-            for (int64_t j = 0; j < z->n; j++) {                                                                       \
-                double g = (double)dy[j] * (w != NULL ? (double)w[j] : 1);                                             \
-                g_mean += z->mode == LAYER ? g : 0;                                                                    \
-                gh_mean += g * ((double)x[j] - mean) * scale;                                                          \
-            }                                                                                                          \
-            g_mean /= (double)z->n;                                                                                    \
-            gh_mean /= (double)z->n;                                                                                   \
-            for (int64_t j = 0; j < z->n; j++) {                                                                       \
-                double g = (double)dy[j] * (w != NULL ? (double)w[j] : 1);                                             \
-                dx[j] = (T)(scale * (g - g_mean - ((double)x[j] - mean) * scale * gh_mean));                           \
-            }                                                                                                          \
+            row_grad_##D(z, (T *)c->out[0]->data + i * z->n, dy + i * z->n, x + i * z->n, w);                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    VECTOR_CLONES static void add_row_##D(double *restrict sum, const T *dy, const T *x, int64_t n, double mean,       \
+                                          double scale)                                                                \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            sum[j] += (double)dy[j] * ((double)x[j] - mean) * scale;                                                   \
         }                                                                                                              \
     }                                                                                                                  \
     static void grad_weight_##D(const struct normalized *z, const struct kernel_call *c, double *sum)                  \
     {                                                                                                                  \
+        const T *dy = c->in[0]->data, *x = c->in[1]->data;                                                             \
         for (int64_t i = 0; i < z->rows; i++) {                                                                        \
-            const T *dy = (const T *)c->in[0]->data + i * z->n, *x = (const T *)c->in[1]->data + i * z->n;             \
             double mean, scale;                                                                                        \
-            statistics_##D(z, x, &mean, &scale);                                                                       \
-            for (int64_t j = 0; j < z->n; j++) {                                                                       \
-                sum[j] += (double)dy[j] * ((double)x[j] - mean) * scale;                                               \
-            }                                                                                                          \
+            statistics_##D(z, x + i * z->n, &mean, &scale);                                                            \
+            add_row_##D(sum, dy + i * z->n, x + i * z->n, z->n, mean, scale);                                          \
         }                                                                                                              \
         for (int64_t j = 0; j < z->n; j++) {                                                                           \
             ((T *)c->out[0]->data)[j] = (T)sum[j];                                                                     \

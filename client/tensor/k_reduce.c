@@ -1,7 +1,7 @@
 /* client/tensor/k_reduce.c - sums over dimensions.
  *
  * Every output element has an accumulator, f64 for floats and 64-bit wrapping for integers, and is rounded once at the end.
- * The order of additions depends on the shape alone, so a sum repeats bit for bit.
+ * The order of additions depends on the shape alone, so a sum repeats bit for bit, on every machine.
  *
  *     sum, mean   over the dimensions of a mask (mean: scaled by 1 / the global count, which the caller knows)
  *     sum_to      over the dimensions that expand had stretched or added in front
@@ -14,7 +14,9 @@
 #include "base/error.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/row.h"
 #include "tensor/shape.h"
+#include "tensor/vector.h"
 #include "tensor/walk.h"
 
 union sum {
@@ -26,37 +28,36 @@ union sum {
 typedef void (*sum_row)(union sum *sum, int64_t step, const void *x, int64_t n);
 typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t n);
 
-#define LANES 8 /* independent sums: the compiler keeps them in vector registers, and errors grow more slowly */
-
 #define SUM_ROW(D, T, S, member)                                                                                       \
-    static S total_##D(const T *x, int64_t n)                                                                          \
-    {                                                                                                                  \
-        S lane[LANES] = { 0 }, total = 0;                                                                              \
-        int64_t i = 0;                                                                                                 \
-        for (; i + LANES <= n; i += LANES) {                                                                           \
-            for (int l = 0; l < LANES; l++) {                                                                          \
-                lane[l] += (S)x[i + l];                                                                                \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (; i < n; i++) {                                                                                           \
-            total += (S)x[i];                                                                                          \
-        }                                                                                                              \
-        for (int l = 0; l < LANES; l++) {                                                                              \
-            total += lane[l];                                                                                          \
-        }                                                                                                              \
-        return total;                                                                                                  \
-    }                                                                                                                  \
-    static void sum_row_##D(union sum *sum, int64_t step, const void *x_, int64_t n)                                   \
+    VECTOR_CLONES static void sum_row_##D(union sum *sum, int64_t step, const void *x_, int64_t n)                     \
     {                                                                                                                  \
         const T *x = x_;                                                                                               \
         if (step == 0) {                                                                                               \
-            sum[0].member += total_##D(x, n);                                                                          \
+            sum[0].member += TOTAL_##D(x, n);                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             sum[i].member += (S)x[i];                                                                                  \
         }                                                                                                              \
     }
+
+/* Sums that wrap may be taken in any order, which the compiler chooses. */
+#define INT_TOTAL(D, T, S, member)                                                                                     \
+    VECTOR_CLONES static uint64_t total_##D(const T *x, int64_t n)                                                     \
+    {                                                                                                                  \
+        uint64_t total = 0;                                                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            total += (uint64_t)x[i];                                                                                   \
+        }                                                                                                              \
+        return total;                                                                                                  \
+    }
+#define TOTAL_F32  row_sum_F32
+#define TOTAL_F64  row_sum_F64
+#define TOTAL_I8   total_I8
+#define TOTAL_U8   total_U8
+#define TOTAL_I32  total_I32
+#define TOTAL_I64  total_I64
+#define TOTAL_BOOL total_BOOL
 
 #define STORE_ALL(D, T, value)                                                                                         \
     static void store_all_##D(void *out_, const union sum *sum, double scale, int64_t n)                               \
@@ -69,15 +70,18 @@ typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t
     }
 
 /* clang-format off */
-#define SUMMED_TYPES(X)            \
-    X(F32,  float,   double,   f)  \
-    X(F64,  double,  double,   f)  \
+#define SUMMED_INTS(X)             \
     X(I8,   int8_t,  uint64_t, i)  \
     X(U8,   uint8_t, uint64_t, i)  \
     X(I32,  int32_t, uint64_t, i)  \
     X(I64,  int64_t, uint64_t, i)  \
     X(BOOL, bool,    uint64_t, i)
+#define SUMMED_TYPES(X)            \
+    X(F32,  float,   double,   f)  \
+    X(F64,  double,  double,   f)  \
+    SUMMED_INTS(X)
 /* clang-format on */
+SUMMED_INTS(INT_TOTAL)
 SUMMED_TYPES(SUM_ROW)
 STORE_ALL(F32, float, sum[i].f *scale)
 STORE_ALL(F64, double, sum[i].f *scale)

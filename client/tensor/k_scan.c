@@ -5,25 +5,49 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/check.h"
 #include "base/dtype.h"
+#include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/lines.h"
 #include "tensor/numbers.h"
+#include "tensor/vector.h"
 
 typedef void (*scan_fn)(void *out, const void *x, const struct lines *l, const void *first, bool is_backward);
 
-/* A: what runs; O: the result's element. */
+#define WIDTH 256 /* lines that run together */
+
+/* A: what runs; O: the result's element.  Neighbouring lines run together, so that all loops go over neighbours. */
 #define SCAN(D, T, A, O)                                                                                               \
-    static void scan_##D(void *out_, const void *x_, const struct lines *l, const void *first, bool is_backward)       \
+    VECTOR_CLONES static void add_row_##D(A *restrict sum, O *restrict out, const T *x, int64_t n)                     \
     {                                                                                                                  \
-        const T *x = x_;                                                                                               \
-        O *out = out_;                                                                                                 \
-        for (int64_t i = 0; i < l->n; i++) {                                                                           \
-            int64_t at = line_begin(l, i) + (is_backward ? (l->length - 1) * l->step : 0);                             \
-            int64_t step = is_backward ? -l->step : l->step;                                                           \
-            A sum = first != NULL ? ((const A *)first)[i] : 0;                                                         \
-            for (int64_t j = 0; j < l->length; j++, at += step) {                                                      \
-                sum += (A)x[at];                                                                                       \
-                out[at] = (O)sum;                                                                                      \
+        for (int64_t k = 0; k < n; k++) {                                                                              \
+            sum[k] += (A)x[k];                                                                                         \
+            out[k] = (O)sum[k];                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void scan_line_##D(O *out, const T *x, const struct lines *l, A sum, bool is_backward)                      \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < l->length; j++) {                                                                      \
+            int64_t at = is_backward ? l->length - 1 - j : j;                                                          \
+            sum += (A)x[at];                                                                                           \
+            out[at] = (O)sum;                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void scan_##D(void *out, const void *x, const struct lines *l, const void *first, bool is_backward)         \
+    {                                                                                                                  \
+        A sum[WIDTH];                                                                                                  \
+        for (int64_t i = 0, n; i < l->n; i += n) {                                                                     \
+            int64_t begin = line_begin(l, i);                                                                          \
+            n = MIN(l->step - i % l->step, WIDTH);                                                                     \
+            for (int64_t k = 0; k < n; k++) {                                                                          \
+                sum[k] = first != NULL ? ((const A *)first)[i + k] : 0;                                                \
+            }                                                                                                          \
+            if (l->step == 1) {                                                                                        \
+                scan_line_##D((O *)out + begin, (const T *)x + begin, l, sum[0], is_backward);                         \
+                continue;                                                                                              \
+            }                                                                                                          \
+            for (int64_t j = 0; j < l->length; j++) {                                                                  \
+                int64_t at = begin + (is_backward ? l->length - 1 - j : j) * l->step;                                  \
+                add_row_##D(sum, (O *)out + at, (const T *)x + at, n);                                                 \
             }                                                                                                          \
         }                                                                                                              \
     }

@@ -4,120 +4,187 @@
  *     softmax      y = exp(x - m) / s            dx = y (dy - sum(dy y))
  *     log_softmax  y = x - m - log(s)            dx = dy - exp(y) sum(dy)
  * A line of -inf alone, or one with a NaN, is NaN, as everywhere.  Sums are kept in f64.
+ *
+ * Lines whose elements lie side by side go one by one.  Other lines go in panels of WIDTH neighbours, row after row, each line
+ * with its m and s in an array:
+ *
+ *     x[0, j .. j + WIDTH)        m[j], s[j] = what the column below j has
+ *     x[1, j .. j + WIDTH)
+ *     ...                         so that all loops run over neighbours, and a panel is read again from a cache
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "base/check.h"
+#include "base/util.h"
 #include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/row.h"
 #include "tensor/shape.h"
+#include "tensor/vector.h"
 
-/* One line of n elements, `step` apart in all arrays.  Forward: a = x.  Backward: a = dy, b = y. */
-typedef void (*line_fn)(void *out, const void *a, const void *b, int64_t n, int64_t step);
+#define WIDTH 128
 
-#define SOFTMAX_LINES(D, T, U, unused)                                                                                 \
-    static T largest_##D(const T *x, int64_t n, int64_t step)                                                          \
+/* n rows of `width` elements, `step` apart in all arrays.  Forward: a = x.  Backward: a = dy, b = y. */
+struct panel {
+    void *out;
+    const void *a, *b;
+    int64_t n, step, width;
+};
+typedef void (*panel_fn)(const struct panel *p);
+
+/* --- one line ------------------------------------------------------------------------------------------------------ */
+
+/* out[i] = value, a vector loop of its own; m and s are of the line. */
+#define LINE_STEP(D, T, name, value)                                                                                   \
+    VECTOR_CLONES static void name##_step_##D(T *restrict out, const T *a, const T *b, int64_t n, T m, double s)       \
     {                                                                                                                  \
-        T m = (T)-INFINITY;                                                                                            \
+        (void)a, (void)b, (void)m;                                                                                     \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            m = x[i * step] > m ? x[i * step] : m;                                                                     \
-        }                                                                                                              \
-        return m;                                                                                                      \
-    }                                                                                                                  \
-    static void softmax_##D(void *out, const void *a, const void *b, int64_t n, int64_t step)                          \
-    {                                                                                                                  \
-        T *y = out;                                                                                                    \
-        const T *x = a;                                                                                                \
-        T m = largest_##D(x, n, step);                                                                                 \
-        double s = 0;                                                                                                  \
-        (void)b;                                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            y[i * step] = exp(x[i * step] - m);                                                                        \
-            s += (double)y[i * step];                                                                                  \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            y[i * step] = (T)((double)y[i * step] / s);                                                                \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void log_softmax_##D(void *out, const void *a, const void *b, int64_t n, int64_t step)                      \
-    {                                                                                                                  \
-        T *y = out;                                                                                                    \
-        const T *x = a;                                                                                                \
-        T m = largest_##D(x, n, step);                                                                                 \
-        double s = 0;                                                                                                  \
-        (void)b;                                                                                                       \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            s += (double)exp(x[i * step] - m);                                                                         \
-        }                                                                                                              \
-        s = log(s);                                                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            y[i * step] = (T)((double)(x[i * step] - m) - s);                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void softmax_backward_##D(void *out, const void *a, const void *b, int64_t n, int64_t step)                 \
-    {                                                                                                                  \
-        T *dx = out;                                                                                                   \
-        const T *dy = a, *y = b;                                                                                       \
-        double s = 0;                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            s += (double)dy[i * step] * (double)y[i * step];                                                           \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            dx[i * step] = (T)((double)y[i * step] * ((double)dy[i * step] - s));                                      \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void log_softmax_backward_##D(void *out, const void *a, const void *b, int64_t n, int64_t step)             \
-    {                                                                                                                  \
-        T *dx = out;                                                                                                   \
-        const T *dy = a, *y = b;                                                                                       \
-        double s = 0;                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            s += (double)dy[i * step];                                                                                 \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            dx[i * step] = (T)((double)dy[i * step] - (double)exp(y[i * step]) * s);                                   \
+            out[i] = (T)(value);                                                                                       \
         }                                                                                                              \
     }
-FLOAT_TYPES(SOFTMAX_LINES, 0)
 
-/* Calls the line function for every line along dim[0]. */
-static int along(const struct kernel_call *c, const char *name, line_fn f32, line_fn f64)
+#define LINES(D, T, U, unused)                                                                                         \
+    LINE_STEP(D, T, softmax, (double)out[i] * s)                                                                       \
+    LINE_STEP(D, T, log_softmax, (double)(a[i] - m) - s)                                                               \
+    LINE_STEP(D, T, softmax_backward, (double)b[i] * ((double)a[i] - s))                                               \
+    LINE_STEP(D, T, log_softmax_backward, (double)a[i] - (double)exp(b[i]) * s)                                        \
+    static void softmax_line_##D(const struct panel *p)                                                                \
+    {                                                                                                                  \
+        row_exp_##D(p->out, p->a, p->n, row_max_##D(p->a, p->n));                                                      \
+        softmax_step_##D(p->out, NULL, NULL, p->n, 0, 1 / row_sum_##D(p->out, p->n));                                  \
+    }                                                                                                                  \
+    static void log_softmax_line_##D(const struct panel *p)                                                            \
+    {                                                                                                                  \
+        T m = row_max_##D(p->a, p->n);                                                                                 \
+        log_softmax_step_##D(p->out, p->a, NULL, p->n, m, log(row_exp_sum_##D(p->a, p->n, m)));                        \
+    }                                                                                                                  \
+    static void softmax_backward_line_##D(const struct panel *p)                                                       \
+    {                                                                                                                  \
+        softmax_backward_step_##D(p->out, p->a, p->b, p->n, 0, row_dot_##D(p->a, p->b, p->n));                         \
+    }                                                                                                                  \
+    static void log_softmax_backward_line_##D(const struct panel *p)                                                   \
+    {                                                                                                                  \
+        log_softmax_backward_step_##D(p->out, p->a, p->b, p->n, 0, row_sum_##D(p->a, p->n));                           \
+    }
+FLOAT_TYPES(LINES, 0)
+
+/* --- a panel of lines ---------------------------------------------------------------------------------------------- */
+
+/* Row after row, `statement` for each element; m[j] and s[j] are of the line. */
+#define PANEL_STEP(D, T, name, statement)                                                                              \
+    VECTOR_CLONES static void name##_##D(const struct panel *p, T *restrict m, double *restrict s)                     \
+    {                                                                                                                  \
+        const int64_t width = p->width;                                                                                \
+        (void)m, (void)s;                                                                                              \
+        for (int64_t i = 0; i < p->n; i++) {                                                                           \
+            const T *a = (const T *)p->a + i * p->step, *b = p->b == NULL ? a : (const T *)p->b + i * p->step;         \
+            T *restrict out = (T *)p->out + i * p->step;                                                               \
+            (void)a, (void)b, (void)out;                                                                               \
+            for (int64_t j = 0; j < width; j++) {                                                                      \
+                statement;                                                                                             \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+#define PANELS(D, T, U, unused)                                                                                        \
+    PANEL_STEP(D, T, find_max, m[j] = a[j] > m[j] ? a[j] : m[j])                                                       \
+    PANEL_STEP(D, T, take_exp, out[j] = exp(a[j] - m[j]))                                                              \
+    PANEL_STEP(D, T, add_out, s[j] += (double)out[j])                                                                  \
+    PANEL_STEP(D, T, add_a, s[j] += (double)a[j])                                                                      \
+    PANEL_STEP(D, T, add_product, s[j] += (double)a[j] * (double)b[j])                                                 \
+    PANEL_STEP(D, T, scale, out[j] = (T)((double)out[j] * s[j]))                                                       \
+    PANEL_STEP(D, T, subtract, out[j] = (T)((double)(a[j] - m[j]) - s[j]))                                             \
+    PANEL_STEP(D, T, softmax_slope, out[j] = (T)((double)b[j] * ((double)a[j] - s[j])))                                \
+    PANEL_STEP(D, T, log_softmax_slope, out[j] = (T)((double)a[j] - (double)exp(b[j]) * s[j]))                         \
+    static void exp_and_sum_##D(const struct panel *p, T *m, double *s)                                                \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < p->width; j++) {                                                                       \
+            m[j] = (T)-INFINITY;                                                                                       \
+        }                                                                                                              \
+        find_max_##D(p, m, s);                                                                                         \
+        take_exp_##D(p, m, s);                                                                                         \
+        add_out_##D(p, m, s);                                                                                          \
+    }                                                                                                                  \
+    static void softmax_panel_##D(const struct panel *p)                                                               \
+    {                                                                                                                  \
+        T m[WIDTH];                                                                                                    \
+        double s[WIDTH] = { 0 };                                                                                       \
+        exp_and_sum_##D(p, m, s);                                                                                      \
+        for (int64_t j = 0; j < p->width; j++) {                                                                       \
+            s[j] = 1 / s[j];                                                                                           \
+        }                                                                                                              \
+        scale_##D(p, m, s);                                                                                            \
+    }                                                                                                                  \
+    static void log_softmax_panel_##D(const struct panel *p)                                                           \
+    {                                                                                                                  \
+        T m[WIDTH];                                                                                                    \
+        double s[WIDTH] = { 0 };                                                                                       \
+        exp_and_sum_##D(p, m, s);                                                                                      \
+        for (int64_t j = 0; j < p->width; j++) {                                                                       \
+            s[j] = log(s[j]);                                                                                          \
+        }                                                                                                              \
+        subtract_##D(p, m, s);                                                                                         \
+    }                                                                                                                  \
+    static void softmax_backward_panel_##D(const struct panel *p)                                                      \
+    {                                                                                                                  \
+        T m[WIDTH];                                                                                                    \
+        double s[WIDTH] = { 0 };                                                                                       \
+        add_product_##D(p, m, s);                                                                                      \
+        softmax_slope_##D(p, m, s);                                                                                    \
+    }                                                                                                                  \
+    static void log_softmax_backward_panel_##D(const struct panel *p)                                                  \
+    {                                                                                                                  \
+        T m[WIDTH];                                                                                                    \
+        double s[WIDTH] = { 0 };                                                                                       \
+        add_a_##D(p, m, s);                                                                                            \
+        log_softmax_slope_##D(p, m, s);                                                                                \
+    }
+FLOAT_TYPES(PANELS, 0)
+
+/* --- the kernels --------------------------------------------------------------------------------------------------- */
+
+struct along {
+    const char *name;
+    panel_fn line[2], panel[2]; /* f32, f64 */
+};
+
+/* Calls the function for every line along dim[0], or for every panel of lines. */
+static int along(const struct kernel_call *c, const struct along *f)
 {
     const struct mesh_tensor *a = c->in[0], *b = c->in[1];
     if (a->dtype != MESH_F32 && a->dtype != MESH_F64) {
-        return unsupported_dtype(name, a->dtype);
+        return unsupported_dtype(f->name, a->dtype);
     }
-    bool is_f32 = a->dtype == MESH_F32, is_scalar = a->shape.ndim == 0;
-    size_t item = is_f32 ? sizeof(float) : sizeof(double);
+    bool is_f64 = a->dtype == MESH_F64, is_scalar = a->shape.ndim == 0;
+    size_t item = is_f64 ? sizeof(double) : sizeof(float);
     int dim = c->attr->dim[0];
     int64_t outer = is_scalar ? 1 : shape_outer(a->shape, dim), inner = is_scalar ? 1 : shape_inner(a->shape, dim);
     int64_t n = is_scalar ? 1 : a->shape.dim[dim];
+    panel_fn fn = (inner == 1 ? f->line : f->panel)[is_f64];
     PRE(a->n == c->out[0]->n);
     for (int64_t i = 0; i < outer; i++) {
-        for (int64_t j = 0; j < inner; j++) {
+        for (int64_t j = 0; j < inner; j += WIDTH) {
             size_t at = (size_t)(i * n * inner + j) * item;
-            (is_f32 ? f32 : f64)((char *)c->out[0]->data + at, (const char *)a->data + at,
-                                 b == NULL ? NULL : (const char *)b->data + at, n, inner);
+            fn(&(struct panel){ .out = (char *)c->out[0]->data + at,
+                                .a = (const char *)a->data + at,
+                                .b = b == NULL ? NULL : (const char *)b->data + at,
+                                .n = n,
+                                .step = inner,
+                                .width = MIN(inner - j, WIDTH) });
         }
     }
     return 0;
 }
 
-int k_softmax(const struct kernel_call *c)
-{
-    return along(c, "softmax", softmax_F32, softmax_F64);
-}
-
-int k_log_softmax(const struct kernel_call *c)
-{
-    return along(c, "log_softmax", log_softmax_F32, log_softmax_F64);
-}
-
-int k_softmax_backward(const struct kernel_call *c)
-{
-    return along(c, "softmax_backward", softmax_backward_F32, softmax_backward_F64);
-}
-
-int k_log_softmax_backward(const struct kernel_call *c)
-{
-    return along(c, "log_softmax_backward", log_softmax_backward_F32, log_softmax_backward_F64);
-}
+#define ALONG(op)                                                                                                      \
+    int k_##op(const struct kernel_call *c)                                                                            \
+    {                                                                                                                  \
+        static const struct along f = { #op, { op##_line_F32, op##_line_F64 }, { op##_panel_F32, op##_panel_F64 } };   \
+        return along(c, &f);                                                                                           \
+    }
+ALONG(softmax)
+ALONG(log_softmax)
+ALONG(softmax_backward)
+ALONG(log_softmax_backward)
