@@ -23,6 +23,8 @@ int apply_plain(enum op_id id, mesh_dtensor *const *in, const struct op_attr *at
         memcpy(clean.value, attr->value, sizeof clean.value);
         memcpy(clean.index, attr->index, sizeof clean.index);
         clean.mode = attr->mode;
+        clean.groups = attr->groups;
+        memcpy(clean.dilation, attr->dilation, sizeof clean.dilation);
     }
     return op_apply(id, in, &clean, ret_out);
 }

@@ -13,29 +13,21 @@ static mesh_dtensor *narrow(mesh_dtensor *x, int dim, int64_t start, int64_t len
     return grad_op1(OP_narrow, x, &attr);
 }
 
-/* The only mesh dim that splits dim; -1: none, or several. */
-static int splitter(const mesh_placements *p, int dim)
-{
-    int found = -1, n = 0;
-    for (int m = 0; m < p->n; m++) {
-        bool is_split = p->at[m].kind == MESH_IS_SHARD && p->at[m].dim == dim;
-        found = is_split ? m : found;
-        n += is_split;
-    }
-    return n == 1 ? found : -1;
-}
-
 /* dy between zeros, to the layout that the input had along dim: no rank makes more than its part. */
 static mesh_dtensor *pad_back(const struct grad_call *c, mesh_dtensor *dy, int dim, int64_t before, int64_t after)
 {
-    int m = splitter(&c->node->in_placements[0], dim);
-    if (dy != NULL && m >= 0 && dy->placements.at[m].kind == MESH_IS_PARTIAL) {
-        mesh_placements p = dy->placements;
-        p.at[m] = mesh_shard(dim);
-        dy = dtensor_redistribute(dy, &p);
+    const mesh_placements *x = &c->node->in_placements[0];
+    struct op_attr attr = { .dim = { dim }, .index = { before, after } };
+    mesh_placements p = *x;
+    bool is_pending = false;
+    for (int m = 0; dy != NULL && m < x->n; m++) {
+        bool splits = x->at[m].kind == MESH_IS_SHARD && x->at[m].dim == dim;
+        bool completes = splits && dy->placements.at[m].kind == MESH_IS_PARTIAL;
+        p.at[m] = completes ? mesh_shard(dim) : dy->placements.at[m];
+        is_pending = is_pending || completes;
+        attr.mode |= splits ? 1 << m : 0;
     }
-    struct op_attr attr = { .dim = { dim }, .index = { before, after }, .mode = m + 1 };
-    return grad_op1(OP_pad, dy, &attr);
+    return grad_op1(OP_pad, is_pending ? dtensor_redistribute(dy, &p) : dy, &attr);
 }
 
 static void permute_back(struct grad_call *c)

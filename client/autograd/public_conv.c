@@ -51,7 +51,9 @@ MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, me
         return NULL;
     }
     o = o != NULL ? o : &defaults;
-    struct op_attr attr = { .index = { o->padding[0], o->padding[1] } };
+    struct op_attr attr = { .index = { o->padding[0], o->padding[1] },
+                            .groups = o->groups,
+                            .dilation = { o->dilation[0], o->dilation[1] } };
     for (int d = 0; d < 2; d++) {
         attr.dim[d] = o->stride[d] != 0 ? o->stride[d] : 1;
     }

@@ -79,9 +79,35 @@ MESH_API mesh_dtensor *mesh_squeeze(mesh_dtensor *x, int dim)
     return apply_or_fail(r, OP_reshape, x, &attr);
 }
 
+/* Whether mesh dims of several ranks split the dim. */
+static bool is_split(const mesh_dtensor *x, int dim)
+{
+    bool found = false;
+    for (int m = 0; m < x->placements.n; m++) {
+        mesh_placement p = x->placements.at[m];
+        found = found || (p.kind == MESH_IS_SHARD && p.dim == dim && x->mesh->size[m] > 1);
+    }
+    return found;
+}
+
+/* Dims that are split go one after another, since one exchange is along one dim; the others together. */
+static mesh_dtensor *flip(mesh_dtensor *x, uint32_t dims)
+{
+    uint32_t rest = dims;
+    for (int d = 0; x != NULL && d < x->shape.ndim; d++) {
+        uint32_t bit = UINT32_C(1) << d;
+        if ((rest & bit) != 0 && rest != bit && is_split(x, d)) {
+            x = public_apply(OP_flip, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &(struct op_attr){ .dims = bit });
+            rest &= ~bit;
+        }
+    }
+    return x == NULL ? NULL
+                     : public_apply(OP_flip, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &(struct op_attr){ .dims = rest });
+}
+
 MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims)
 {
-    struct op_attr attr = { 0 };
+    uint32_t set = 0;
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
@@ -89,12 +115,12 @@ MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims)
     for (int i = 0; r == 0 && i < dims.ndim; i++) {
         int d = 0;
         r = shape_dim(x->shape, dims.dim[i], "flip", &d);
-        if (r == 0 && (attr.dims >> d & 1U) != 0) {
+        if (r == 0 && (set >> d & 1U) != 0) {
             r = err_set(MESH_EINVAL, "flip: dim %d is named twice", d);
         }
-        attr.dims |= 1U << d;
+        set |= 1U << d;
     }
-    return apply_or_fail(r, OP_flip, x, &attr);
+    return r < 0 ? scope_fail(r) : flip(x, set);
 }
 
 MESH_API mesh_dtensor *mesh_roll(mesh_dtensor *x, int64_t shift, int dim)
@@ -221,31 +247,13 @@ MESH_API mesh_dtensor *mesh_stack(mesh_dtensor *const *tensors, int n, int dim)
     return r < 0 ? scope_fail(r) : join_list(tensors, n, &how);
 }
 
-/* A dim that several mesh dims split is made whole once for all pieces; of any other, each rank fetches its part of a piece. */
-static mesh_dtensor *ready_for_pieces(mesh_dtensor *x, int dim)
-{
-    mesh_placements p = x->placements;
-    int n_splits = 0;
-    for (int m = 0; m < p.n; m++) {
-        if (p.at[m].kind == MESH_IS_SHARD && p.at[m].dim == dim) {
-            n_splits += x->mesh->size[m] > 1;
-            p.at[m] = mesh_replicate();
-        }
-    }
-    return n_splits > 1 ? ag_redistribute(x, &p) : x;
-}
-
 static int split(mesh_dtensor *x, int64_t size, int dim, int n, mesh_dtensor **ret_pieces)
 {
-    mesh_dtensor *ready = n > 1 ? ready_for_pieces(x, dim) : x;
-    if (ready == NULL) {
-        return (int)mesh_last_error()->status;
-    }
     int64_t extent = x->shape.dim[dim];
     for (int i = 0; i < n; i++) {
         int64_t begin = i * size;
         struct op_attr attr = { .dim = { dim }, .index = { begin, MIN(size, extent - begin) } };
-        int r = ag_apply(OP_narrow, (mesh_dtensor *[OP_MAX_INPUTS]){ ready }, &attr, &ret_pieces[i]);
+        int r = ag_apply(OP_narrow, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr, &ret_pieces[i]);
         if (r < 0) {
             return r;
         }

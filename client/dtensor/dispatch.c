@@ -203,7 +203,7 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     memcpy(d.out, s.out, sizeof d.out);
     memcpy(d.out_dtype, s.out_dtype, sizeof d.out_dtype);
     if (d.window.is_used && m->is_member) {
-        window_finish_attr(&d.window, op, in[0], &d.attr);
+        window_finish_attr(&d.window, op, in, &d.attr);
     }
     find_local(m, &s, &d);
     d.is_whole = find_whole(m, &s, &d.choice);

@@ -76,3 +76,48 @@ void rule_cross_entropy_grad(const struct op_shapes *s, int parts, struct rule_l
         rule_add(inout, &r);
     }
 }
+
+/* --- convolution ----------------------------------------------------------------------------------------------------- */
+
+/* Whether parts of images, weight and result end at the same groups, also where further mesh dims split them again. */
+static bool cuts_between_groups(const struct op_shapes *s, int parts, const int dim[3])
+{
+    int64_t groups = s->attr.groups, pieces = 1;
+    for (int m = 0; m < s->mesh_ndim; m++) {
+        pieces *= parts;
+    }
+    bool is_alike = s->in[0].dim[dim[0]] == groups && s->in[1].dim[dim[1]] == groups && s->out[0].dim[dim[2]] == groups;
+    return is_alike || groups % pieces == 0;
+}
+
+/* One group: any channels, by letters.  Several: whole groups on each rank, so that images, weight and result are cut alike. */
+static void convolution(const struct op_shapes *s, int parts, const char *const index[2], const int dim[3],
+                        struct rule_list *inout)
+{
+    struct rule by_group = rule_whole();
+    rules_from_index(index[s->attr.groups == 1 ? 0 : 1], s, inout);
+    if (s->attr.groups > 1 && cuts_between_groups(s, parts, dim)) {
+        by_group.in[0] = mesh_shard(dim[0]);
+        by_group.in[1] = mesh_shard(dim[1]);
+        by_group.out[0] = mesh_shard(dim[2]);
+        rule_add(inout, &by_group);
+    }
+}
+
+void rule_conv2d(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    static const char *const index[2] = { "ncHW,ocKL->noIJ", "nCHW,OCKL->nOIJ" };
+    convolution(s, parts, index, (const int[3]){ 1, 0, 1 }, inout);
+}
+
+void rule_conv2d_grad_input(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    static const char *const index[2] = { "noIJ,ocKL->ncHW", "nOIJ,OCKL->nCHW" };
+    convolution(s, parts, index, (const int[3]){ 1, 0, 1 }, inout);
+}
+
+void rule_conv2d_grad_weight(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    static const char *const index[2] = { "noIJ,ncHW->ocKL", "nOIJ,nCHW->OCKL" };
+    convolution(s, parts, index, (const int[3]){ 1, 1, 0 }, inout);
+}

@@ -1,24 +1,42 @@
-/* client/dtensor/window.h - operators that shift places along a split dim: each rank fetches the few that it comes to hold.
+/* client/dtensor/window.h - operators whose places along a split dim come from few places of an input: each rank fetches what
+ * it comes to hold, and nothing else moves.
  *
  *      rank 0    rank 1    rank 2          narrow(x, 0, 1, 5) of 7 places over 3 ranks: the result's
  *     [0 1 2]   [3 4 5]   [6]              ranks hold 2, 2 and 1 places; only 2 and 4 cross
  *       | |  \   | |  \
  *     [1 2]     [3 4]     [5]
  *
- * Place j of the result is place j - shift of an input (modulo its extent, or mirrored, or nowhere: padding, another input).
+ * One mechanism for all of them: from the map of places every rank computes what every other one wants, also where several mesh
+ * dims split the dim.  Of replicas the receiver asks the one that shares its coordinates, so each has the same share.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_WINDOW_H
 #define DTENSOR_WINDOW_H
 
 #include "dtensor/dispatch.h"
 
+/* From which places of an input those from `first` to `end` of the result are made. */
+enum window_map {
+    WINDOW_STAYS,  /* this input has nothing to do with the dim */
+    WINDOW_SHIFT,  /* place j from j - shift, or from nowhere: padding, another input */
+    WINDOW_WRAP,   /* the same, modulo its extent */
+    WINDOW_MIRROR, /* from extent - 1 - j */
+    WINDOW_TAPS,   /* from j stride - shift to j stride - shift + reach: a convolution's images */
+    WINDOW_TAPPED  /* from all of which place j is a tap: the gradient by them */
+};
+
 struct window {
     bool is_used;
-    bool wraps, is_mirrored;
     bool is_local;      /* no place changes its rank */
-    int mesh_dim, dim;  /* who splits what; no other mesh dim splits it */
-    int64_t out_extent; /* of dim in the result */
-    int64_t shift[OP_MAX_INPUTS];
+    bool is_pending;    /* the result is a sum over the places, not split along them */
+    uint32_t mesh_dims; /* set of those that split */
+    int dim;            /* what they split, of the inputs */
+    int lead;           /* dims that the result has before it */
+    int64_t out_extent; /* of what they split */
+    int64_t stride, reach;
+    struct {
+        enum window_map map;
+        int64_t shift;
+    } in[OP_MAX_INPUTS];
 };
 
 /* Whether the operator is such a one on these inputs (a pure function of global facts); fills in the inputs' and the result's
@@ -27,9 +45,28 @@ bool window_find(const struct op_row *op, mesh_dtensor *const *in, const struct 
                  struct window *ret_window);
 void window_choose(const struct window *w, mesh_dtensor *const *in, const struct op_shapes *s,
                    struct op_choice *ret_choice);
-void window_finish_attr(const struct window *w, const struct op_row *op, const mesh_dtensor *x, struct op_attr *inout);
+void window_finish_attr(const struct window *w, const struct op_row *op, mesh_dtensor *const *in,
+                        struct op_attr *inout);
 
 /* The places of input i that this rank's part of the result is made of, in order; the caller's reference.  NULL: error set. */
 struct mesh_tensor *window_fetch(const struct window *w, int i, const mesh_dtensor *x);
+
+/* --- inside --------------------------------------------------------------------------------------------------------- */
+
+/* Whether a mesh dim of several ranks splits the dim into chunks. */
+bool window_splits(const mesh_dtensor *x, int mesh_dim, int dim);
+
+/* Chunk of an extent that the mesh dims of the set split, at a coordinate. */
+struct chunk window_chunk(const mesh_device_mesh *m, uint32_t mesh_dims, const int *coordinate, int64_t extent);
+
+/* `length` places of an input from `begin` on, going round at its extent; in the order in which they stand in the result. */
+struct spans {
+    int64_t begin, length, extent;
+};
+struct spans window_wanted(const struct window *w, int i, int64_t extent, struct chunk out);
+int64_t spans_count(const struct spans *s); /* how many stretches without going round */
+struct chunk spans_at(const struct spans *s, int64_t k);
+int64_t spans_overlap(const struct spans *s, struct chunk held); /* places that are both wanted and held */
+struct chunk chunk_overlap(struct chunk a, struct chunk b);
 
 #endif

@@ -74,7 +74,7 @@ static int64_t extent(const struct letters *l, const struct mesh_tensor *t, cons
 static struct mesh_tensor *without_own(const struct mesh_tensor *t, const struct letters *own,
                                        struct letters *inout_letters)
 {
-    struct op_attr attr = { .reserved = 0 };
+    struct op_attr attr = { .mode = 0 };
     mesh_shape shape = { .ndim = 0 };
     struct letters left = { .n = 0 };
     for (int i = 0; i < inout_letters->n; i++) {
@@ -142,7 +142,7 @@ static mesh_shape shape_by(const struct letters *l, const struct letters *a_lett
 static int multiply(const struct mesh_tensor *x, const struct mesh_tensor *y, mesh_shape shape,
                     const struct letters *from, const struct letters *to, struct mesh_tensor *out)
 {
-    struct op_attr none = { .reserved = 0 };
+    struct op_attr none = { .mode = 0 };
     struct mesh_tensor *product = tensor_new(MESH_SHAPE(x->shape.dim[0], x->shape.dim[1], y->shape.dim[2]), x->dtype);
     struct mesh_tensor *view = product == NULL ? NULL : tensor_share(product, shape);
     int r = view == NULL ? (int)mesh_last_error()->status : 0;

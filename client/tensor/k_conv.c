@@ -1,8 +1,8 @@
 /* client/tensor/k_conv.c - two-dimensional convolution and its gradients, image by image, as matrix products.
  *
- * With the windows of an image as a matrix, W [c kh kw, oh ow] (0 where a window lies over the padding):
+ * The groups of an image's channels count as images, each with the weights of its group.  With the windows of an image as a matrix, W [c kh kw, oh ow] (0 where a window lies over the padding):
  *     y_n = w W_n        dx_n: each element of w' dy_n back to where it came from        dw = sum over n of dy_n W_n'
- * Scratch is one image's windows, and a transposed copy of w for dx.
+ * Scratch is one image's windows, and a transposed copy of w for dx.  A padding may be negative: rows that are not looked at.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -11,24 +11,27 @@
 #include "tensor/numbers.h"
 #include "tensor/shape.h"
 
-struct conv { /* x [n, c, h, w], weight [o, c, kh, kw], y [n, o, oh, ow] */
-    int64_t n, c, h, w, o, kh, kw, oh, ow;
-    int64_t stride[2], padding[2];
+struct conv { /* x [n, c, h, w], weight [groups, o, c, kh, kw], y [n, o, oh, ow]; image i is of group i % groups */
+    int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
+    int64_t stride[2], padding[2], dilation[2];
 };
 
 static struct conv conv_of(mesh_shape x, mesh_shape weight, mesh_shape y, const struct op_attr *attr)
 {
-    return (struct conv){ .n = x.dim[0],
-                          .c = x.dim[1],
+    int64_t groups = weight.dim[1] > 0 ? x.dim[1] / weight.dim[1] : 1; /* of this part: all, or its share */
+    return (struct conv){ .n = x.dim[0] * groups,
+                          .c = weight.dim[1],
                           .h = x.dim[2],
                           .w = x.dim[3],
-                          .o = weight.dim[0],
+                          .o = groups > 0 ? weight.dim[0] / groups : 0,
                           .kh = weight.dim[2],
                           .kw = weight.dim[3],
                           .oh = y.dim[2],
                           .ow = y.dim[3],
+                          .groups = groups,
                           .stride = { attr->dim[0], attr->dim[1] },
-                          .padding = { attr->index[0], attr->index[1] } };
+                          .padding = { attr->index[0], attr->index[1] },
+                          .dilation = { attr->dilation[0], attr->dilation[1] } };
 }
 
 static int64_t n_taps(const struct conv *v)
@@ -52,7 +55,8 @@ struct windows { /* element (tap, place) is at tap * tap_step + place * place_st
     {                                                                                                                  \
         T *windows = to->data;                                                                                         \
         for (int64_t tap = 0; tap < n_taps(v); tap++) {                                                                \
-            int64_t c = tap / (v->kh * v->kw), di = tap / v->kw % v->kh, dj = tap % v->kw;                             \
+            int64_t c = tap / (v->kh * v->kw);                                                                         \
+            int64_t di = tap / v->kw % v->kh * v->dilation[0], dj = tap % v->kw * v->dilation[1];                      \
             for (int64_t place = 0; place < n_places(v); place++) {                                                    \
                 int64_t i = place / v->ow * v->stride[0] + di - v->padding[0];                                         \
                 int64_t j = place % v->ow * v->stride[1] + dj - v->padding[1];                                         \
@@ -126,26 +130,31 @@ int k_conv2d(const struct kernel_call *c)
     int r = windows == NULL ? (int)mesh_last_error()->status : 0;
     for (int64_t n = 0; r == 0 && n < v.n; n++) {
         cut(&v, x, n, &(struct windows){ windows->data, n_places(&v), 1 });
-        r = multiply(image_of(w, 0, v.o, n_taps(&v)), windows, image_of(c->out[0], n, v.o, n_places(&v)));
+        r = multiply(image_of(w, n % v.groups, v.o, n_taps(&v)), windows, image_of(c->out[0], n, v.o, n_places(&v)));
     }
     tensor_unref(windows);
     return r;
 }
 
-/* w' as a matrix. */
-static struct mesh_tensor *transposed(const struct mesh_tensor *w, int64_t o, int64_t taps)
+/* w' of each group, one after another. */
+static struct mesh_tensor *transposed(const struct mesh_tensor *w, const struct conv *v)
 {
     static const struct op_attr swap = { .dim = { 0, 1 } };
-    struct mesh_tensor *matrix = image_of(w, 0, o, taps), *t = tensor_new(MESH_SHAPE(taps, o), w->dtype);
-    int r = matrix == NULL || t == NULL
+    struct mesh_tensor *all = tensor_new(MESH_SHAPE(v->groups * n_taps(v), v->o), w->dtype);
+    int r = all == NULL ? -1 : 0;
+    for (int64_t g = 0; r == 0 && g < v->groups; g++) {
+        struct mesh_tensor *matrix = image_of(w, g, v->o, n_taps(v)), *t = image_of(all, g, n_taps(v), v->o);
+        r = matrix == NULL || t == NULL
                 ? -1
                 : k_transpose(&(struct kernel_call){ .in = { matrix }, .out = { t }, .attr = &swap });
-    tensor_unref(matrix);
-    if (r < 0) {
+        tensor_unref(matrix);
         tensor_unref(t);
+    }
+    if (r < 0) {
+        tensor_unref(all);
         return NULL;
     }
-    return t;
+    return all;
 }
 
 int k_conv2d_grad_input(const struct kernel_call *c)
@@ -157,11 +166,12 @@ int k_conv2d_grad_input(const struct kernel_call *c)
     }
     memset(c->out[0]->data, 0, tensor_bytes(c->out[0]));
     struct mesh_tensor *windows = tensor_new(MESH_SHAPE(n_taps(&v), n_places(&v)), dy->dtype);
-    struct mesh_tensor *turned = windows == NULL ? NULL : transposed(w, v.o, n_taps(&v));
+    struct mesh_tensor *turned = windows == NULL ? NULL : transposed(w, &v);
     int r = turned == NULL ? (int)mesh_last_error()->status : 0;
     for (int64_t n = 0; r == 0 && n < v.n; n++) {
         struct mesh_tensor *image = image_of(dy, n, v.o, n_places(&v));
-        r = image == NULL ? (int)mesh_last_error()->status : multiply(tensor_ref(turned), image, tensor_ref(windows));
+        r = image == NULL ? (int)mesh_last_error()->status
+                          : multiply(image_of(turned, n % v.groups, n_taps(&v), v.o), image, tensor_ref(windows));
         tensor_unref(image);
         if (r == 0) {
             spread(&v, c->out[0], n, &(struct windows){ windows->data, n_places(&v), 1 });
@@ -172,13 +182,13 @@ int k_conv2d_grad_input(const struct kernel_call *c)
     return r;
 }
 
-static void add_to(struct mesh_tensor *sum, const struct mesh_tensor *t)
+static void add_to(struct mesh_tensor *sum, int64_t begin, const struct mesh_tensor *t)
 {
-    for (int64_t i = 0; i < sum->n; i++) {
+    for (int64_t i = 0; i < t->n; i++) {
         if (sum->dtype == MESH_F64) {
-            ((double *)sum->data)[i] += ((const double *)t->data)[i];
+            ((double *)sum->data)[begin + i] += ((const double *)t->data)[i];
         } else {
-            ((float *)sum->data)[i] += ((const float *)t->data)[i];
+            ((float *)sum->data)[begin + i] += ((const float *)t->data)[i];
         }
     }
 }
@@ -198,7 +208,7 @@ int k_conv2d_grad_weight(const struct kernel_call *c)
         cut(&v, x, n, &(struct windows){ windows->data, 1, n_taps(&v) });
         r = multiply(image_of(dy, n, v.o, n_places(&v)), windows, tensor_ref(share));
         if (r == 0) {
-            add_to(c->out[0], share);
+            add_to(c->out[0], n % v.groups * share->n, share);
         }
     }
     tensor_unref(share);

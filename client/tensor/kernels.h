@@ -25,7 +25,8 @@ struct op_attr {
                          smoothing, value[1] number of classes */
     int64_t index[2]; /* cross_entropy: index[0] the ignored class */
     int32_t mode;     /* gelu: 1 tanh approximation; cross_entropy: mesh_reduction */
-    int32_t reserved;
+    int32_t groups;   /* of a convolution's channels */
+    int32_t dilation[2];
 };
 
 struct kernel_call {
@@ -99,7 +100,7 @@ int k_linear(const struct kernel_call *c);             /* x [*,k], w [n,k], bias
 int k_linear_grad_input(const struct kernel_call *c);  /* dy [*,n], w [n,k] -> [*,k] */
 int k_linear_grad_weight(const struct kernel_call *c); /* dy [*,n], x [*,k] -> [n,k]: summed over * */
 
-/* Convolution (f32 f64): x [n,c,h,w], w [o,c,kh,kw] -> [n,o,oh,ow]; dim: strides, index: paddings.  See k_conv.c. */
+/* Convolution (f32 f64): x [n,c,h,w], w [o,c/groups,kh,kw] -> [n,o,oh,ow]; dim: strides, index: paddings.  See k_conv.c. */
 int k_conv2d(const struct kernel_call *c);
 int k_conv2d_grad_input(const struct kernel_call *c);  /* dy, w -> like x */
 int k_conv2d_grad_weight(const struct kernel_call *c); /* dy, x -> like w */
@@ -111,8 +112,8 @@ int k_permute(const struct kernel_call *c);   /* dim d of out[0] is dim shape.di
 int k_flip(const struct kernel_call *c);      /* the dims of the set `dims` */
 int k_roll(const struct kernel_call *c);      /* dim[0] by index[0] places */
 int k_cat(const struct kernel_call *c);       /* all inputs up to the first NULL, along dim[0] */
-int k_pad(const struct kernel_call *c); /* dim[0]: index[0] times value[0] before, index[1] times after; mode: 1 + the
-                                                 mesh dim that had better split the result, 0: none (window.c) */
+int k_pad(const struct kernel_call *c); /* dim[0]: index[0] times value[0] before, index[1] times after; mode: set of mesh
+                                           dims that had better split the result (window.c) */
 int k_repeat(const struct kernel_call *c); /* in[0] as often as fits out[0] in every dim */
 int k_repeat_backward(const struct kernel_call *c);
 /* Where in[0] is a part of dim[0], the others' share of the result is 0.

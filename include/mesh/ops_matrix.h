@@ -37,19 +37,27 @@ MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_d
 
 typedef struct mesh_conv2d_options {
     size_t size;
-    int stride[2];  /* of rows and columns; 0: 1 */
-    int padding[2]; /* zeros on both sides of rows and columns */
+    int stride[2];   /* of rows and columns; 0: 1 */
+    int padding[2];  /* zeros on both sides of rows and columns */
+    int dilation[2]; /* from one row or column of the weight to the next; 0: 1 */
+    int groups;      /* of channels, each convolved by itself; 0: 1 */
 } mesh_conv2d_options;
 
-/* A convolution of images: y[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, stride i + k, stride j + l] w[o, c, k, l],
- * counted from -padding.  bias may be NULL: mesh_conv2d(x, w, NULL, .stride = { 2, 2 }).
+/* A convolution of images: y[n, o, i, j] = bias[o] + sum over c, k, l of x[n, c, stride i + dilation k, stride j + dilation l]
+ * w[o, c, k, l], counted from -padding.  bias may be NULL: mesh_conv2d(x, w, NULL, .stride = { 2, 2 }).  Of several groups
+ * the channels of x and y are cut into as many runs, and each run of y sees its run of x only.
  *
- * Shapes      x [n, c, h, w], weight [o, c, kh, kw], bias [o] -> [n, o, (h + 2 padding - kh) / stride + 1, likewise].
- * Placements  x Shard(0): the result alike.  weight Shard(0): the result Shard(1).  Both Shard(1): Partial(sum).  Rows and
- *             columns must be whole.
- * Cost        scratch of c kh kw numbers for each place of one image of the result.
- * Errors      MESH_ESHAPE; MESH_EINVAL for a stride below 0, a padding below 0 or different dtypes; MESH_EUNSUPPORTED for
- *             integers. */
+ * Shapes      x [n, c, h, w], weight [o, c / groups, kh, kw], bias [o] -> [n, o, (h + 2 padding - dilation (kh - 1) - 1) /
+ *             stride + 1, likewise].
+ * Placements  x Shard(0): the result alike.  One group, weight Shard(0): the result Shard(1); both Shard(1): Partial(sum).
+ *             Groups that are a multiple of the ranks (on a mesh of two dims of their square, and so on), or of one channel
+ *             each: x Shard(1), weight Shard(0): the result Shard(1).  Rows or columns split
+ *             (Shard(2) or Shard(3), on any mesh dims) and the weight Replicate: the result alike, and each rank fetches
+ *             the rows its own look at beyond those it holds.  Both split at once, or rows split beside a split weight:
+ *             redistributed.
+ * Cost        scratch of c / groups kh kw numbers for each place of one image of the result.
+ * Errors      MESH_ESHAPE; MESH_EINVAL for a stride or a dilation below 0, a padding below 0, groups that do not divide the
+ *             channels or different dtypes; MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor *bias,
                                        const mesh_conv2d_options *o);
 #define mesh_conv2d(x, weight, ...)        mesh_conv2d_((x), (weight), __VA_ARGS__, .size = sizeof(mesh_conv2d_options))

@@ -55,6 +55,7 @@ UNARY(gelu_tanh, mesh_gelu(x[0], true))
 UNARY(tanh, mesh_tanh(x[0]))
 UNARY(linear, mesh_linear(x[0], x[1], x[2]))
 UNARY(conv2d, mesh_conv2d(x[0], x[1], x[2], .stride = { 2, 1 }, .padding = { 1, 0 }))
+UNARY(conv2d_groups, mesh_conv2d(x[0], x[1], x[2], .groups = 2, .dilation = { 1, 2 }, .padding = { 1, 1 }))
 UNARY(conv2d_plain, mesh_conv2d(x[0], x[1], NULL))
 UNARY(linear_no_bias, mesh_linear(x[0], x[1], NULL))
 UNARY(transpose, mesh_transpose(x[0], 0, -1))
@@ -246,6 +247,7 @@ static const struct gradient_case cases[] = {
     { "linear",               f_linear,         3, { DIMS(3, 4), DIMS(5, 4), DIMS(5) } },
     { "linear stack",         f_linear,         3, { DIMS(2, 3, 4), DIMS(5, 4), DIMS(5) } },
     { "conv2d",               f_conv2d,         3, { DIMS(2, 2, 4, 3), DIMS(3, 2, 3, 2), DIMS(3) } },
+    { "conv2d of groups",     f_conv2d_groups,  3, { DIMS(1, 4, 2, 3), DIMS(4, 2, 2, 2), DIMS(4) } },
     { "conv2d plain",         f_conv2d_plain,   2, { DIMS(3, 2, 2, 3), DIMS(2, 2, 2, 2) } },
     { "linear no bias",       f_linear_no_bias, 2, { DIMS(3, 4), DIMS(5, 4) } },
     { "transpose",            f_transpose,      1, { DIMS(2, 3, 4) } },

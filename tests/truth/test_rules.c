@@ -42,7 +42,8 @@ static bool takes_result_shape(enum op_id op)
 /* The arguments speak of the whole, so the shape function has nothing to say about a part (which may well be empty). */
 static bool takes_place_in_whole(enum op_id op)
 {
-    return op == OP_narrow || op == OP_select || op == OP_amax || op == OP_amin || op == OP_index_of;
+    return op == OP_conv2d || op == OP_conv2d_grad_input || op == OP_conv2d_grad_weight || op == OP_narrow ||
+           op == OP_select || op == OP_amax || op == OP_amin || op == OP_index_of;
 }
 
 static void find_offset(const struct claim *c, int rank, struct kernel_call *inout)
