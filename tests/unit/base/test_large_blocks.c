@@ -7,7 +7,6 @@
 
 #include "base/alloc.h"
 #include "base/kept.h"
-#include "base/util.h"
 #include "harness/check_main.h"
 
 #define MIB ((size_t)1 << 20)
@@ -47,28 +46,38 @@ START_TEST(zeroed_blocks_are_zero_however_often_they_were_used)
 }
 END_TEST
 
-/* The pages are never touched, so this costs no memory. */
-START_TEST(what_is_kept_is_bounded_and_the_oldest_goes_first)
+/* How many blocks of this size are given again after n of them were freed. */
+static int kept_of(int n, size_t bytes)
 {
     void *p[40];
-    for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
-        p[i] = mem_alloc((20 + 4 * i) * MIB);
+    int n_kept = 0;
+    for (int i = 0; i < n; i++) {
+        p[i] = mem_alloc(bytes);
         ck_assert_ptr_nonnull(p[i]);
     }
-    for (size_t i = 0; i < ARRAY_SIZE(p); i++) {
+    for (int i = 0; i < n; i++) {
         mem_free(p[i]);
     }
-    size_t last = ARRAY_SIZE(p) - 1, kept = 0;
-    for (size_t i = 0; i <= last; i++) {
-        void *found = large_take((20 + 4 * i) * MIB);
-        kept += found != NULL ? (20 + 4 * i) * MIB : 0;
-        ck_assert(i < last || (found != NULL) == KEEPS_BLOCKS);
-        ck_assert(i > 0 || found == NULL);
-        if (found != NULL) {
-            large_keep(found, 2 * LARGE_KEPT_BYTES); /* over the bound: freed at once */
-        }
+    for (void *q = large_take(bytes); q != NULL; q = large_take(bytes)) {
+        n_kept++;
+        large_keep(q, 2 * LARGE_KEPT_BYTES); /* over the bound: freed at once */
     }
-    ck_assert_uint_le(kept, LARGE_KEPT_BYTES);
+    return n_kept;
+}
+
+START_TEST(what_is_kept_is_bounded_in_bytes_and_in_number)
+{
+    ck_assert_int_eq(kept_of(3, 100 * MIB), KEEPS_BLOCKS ? 2 : 0);
+    ck_assert_int_eq(kept_of(40, MIB), KEEPS_BLOCKS ? 16 : 0);
+}
+END_TEST
+
+START_TEST(the_oldest_block_goes_first)
+{
+    void *old = mem_alloc(10 * MIB);
+    mem_free(old);
+    ck_assert_int_eq(kept_of(16, MIB), KEEPS_BLOCKS ? 16 : 0);
+    ck_assert_ptr_null(large_take(10 * MIB));
 }
 END_TEST
 
@@ -107,7 +116,8 @@ Suite *test_suite(void)
     TCase *cases = tcase_create("large_blocks");
     tcase_add_test(cases, a_freed_large_block_serves_the_next_need_of_its_size);
     tcase_add_test(cases, zeroed_blocks_are_zero_however_often_they_were_used);
-    tcase_add_test(cases, what_is_kept_is_bounded_and_the_oldest_goes_first);
+    tcase_add_test(cases, what_is_kept_is_bounded_in_bytes_and_in_number);
+    tcase_add_test(cases, the_oldest_block_goes_first);
     tcase_add_test(cases, threads_never_get_the_same_block);
     suite_add_tcase(suite, cases);
     return suite;
