@@ -5,10 +5,11 @@
 
 #define MESHD_PROTOCOL       1
 
-#define MAX_NAME_BYTES       128   /* of jobs, barriers, groups: [A-Za-z0-9._-], '/' inside */
-#define MAX_RANKS            65536 /* of one job */
-#define MAX_HOST_BYTES       64    /* longer host names are cut */
-#define MAX_ADDRESSES        4     /* per rank */
+#define MAX_NAME_BYTES       128                        /* of jobs, barriers, groups: [A-Za-z0-9._-], '/' inside */
+#define MAX_RANKS            65536                      /* of one job */
+#define MAX_TABLE_BYTES      ((4u << 20) - (16u << 10)) /* of all ranks: it goes to each in one frame */
+#define MAX_HOST_BYTES       64                         /* longer host names are cut */
+#define MAX_ADDRESSES        4                          /* per rank */
 #define MAX_ADDRESS_BYTES    160
 #define MAX_HELLO_BYTES      4096 /* of the first frame, before anything is known about its sender */
 #define HELLO_TIMEOUT_MS     5000

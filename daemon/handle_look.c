@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "daemon/handlers.h"
 #include "daemon/reply.h"
+#include "daemon/reply_joined.h"
 #include "daemon/standings.h"
 
 typedef Mesh__V1__DaemonMessage Message;

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "daemon/sentence.h"
 
+#define ROW_BYTES 64 /* of a rank in the table, without its strings */
+
 void rendezvous_init(struct rendezvous *v, const char *job, uint32_t size)
 {
     *v = (struct rendezvous){ .size = size, .forming = 1 };
@@ -170,16 +172,41 @@ static struct member *table_new(const struct rendezvous *v)
     return table;
 }
 
+/* At most what the row of this candidate takes in the table that all get. */
+static size_t row_bytes(const struct member *m)
+{
+    size_t n = ROW_BYTES + strlen(m->host);
+    for (size_t i = 0; i < m->n_addresses; i++) {
+        n += strlen(m->address[i]) + 3;
+    }
+    return n;
+}
+
+static int check_table(const struct rendezvous *v)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < v->waiting.n; i++) {
+        bytes += row_bytes(&v->waiting.at[i].member);
+    }
+    return bytes <= MAX_TABLE_BYTES
+               ? 0
+               : err_set(MESH_ETOOLARGE,
+                         "join: the names and addresses of the %u ranks of job %.60s take %zu bytes; at most %u go to "
+                         "each rank: use fewer ranks or shorter paths of sockets",
+                         v->size, v->job, bytes, MAX_TABLE_BYTES);
+}
+
 bool rendezvous_form(struct rendezvous *v, struct liveness *l, const uint8_t *secret, int64_t now_ms,
                      struct actions *ret)
 {
     if (!rendezvous_is_complete(v, l)) {
         return false;
     }
-    struct member *table = table_new(v);
+    struct member *table = check_table(v) == 0 ? table_new(v) : NULL;
     if (table == NULL || liveness_begin(l, table, v->size, now_ms) < 0) {
+        const mesh_error why = *mesh_last_error();
         mem_free(table);
-        fail(v, MESH_ENOMEM, mesh_last_error()->message, ret);
+        fail(v, why.status, why.message, ret);
         return false;
     }
     table_free(v->table, v->size);

@@ -2,13 +2,10 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/reply.h"
 
-#include <limits.h>
-
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "daemon/rings.h"
+#include "daemon/reply_joined.h"
 #include "wire/codec.h"
 
 typedef Mesh__V1__DaemonMessage Message;
@@ -60,68 +57,6 @@ void reply_notice(struct client *c, const struct notice *n, const char *sentence
     if (codec_send_daemon(c->conn, &m) < 0) {
         log_debug("daemon", "client %lu gets no notice: %s", (unsigned long)c->id, mesh_last_error()->message);
     }
-}
-
-static char *life_name(enum life state)
-{
-    static char *const names[] = { [LIFE_JOINED] = "joined", [LIFE_LEFT] = "left", [LIFE_DEAD] = "dead" };
-    return names[state];
-}
-
-Mesh__V1__RankInfo **rank_table_new(const struct job *job, int64_t now_ms)
-{
-    size_t n = job->rendezvous.table == NULL ? 0 : job->rendezvous.size;
-    size_t bytes = n * (sizeof(Mesh__V1__RankInfo *) + sizeof(Mesh__V1__RankInfo));
-    Mesh__V1__RankInfo **rows = mem_alloc(bytes);
-    if (rows == NULL) {
-        err_no_memory(bytes, "a rank table");
-        return NULL;
-    }
-    Mesh__V1__RankInfo *info = (Mesh__V1__RankInfo *)(void *)(rows + n);
-    for (size_t i = 0; i < n; i++) {
-        struct member *m = &job->rendezvous.table[i];
-        const struct life_of *life = &job->liveness.of[i];
-        mesh__v1__rank_info__init(&info[i]);
-        info[i].rank = m->rank;
-        info[i].host = m->host;
-        info[i].pid = m->pid;
-        info[i].local_rank = m->local_rank;
-        info[i].n_address = m->n_addresses;
-        info[i].address = m->address;
-        info[i].state = life_name(life->state);
-        info[i].age_ms = (uint64_t)(now_ms - life->last_ms);
-        rows[i] = &info[i];
-    }
-    return rows;
-}
-
-static void reply_joined(struct client *c, struct job *job, const struct action *a)
-{
-    struct rendezvous *v = &job->rendezvous;
-    Mesh__V1__RankInfo **rows = rank_table_new(job, clock_now_ms());
-    if (rows == NULL) {
-        reply_status(c, a->to.request, MESH_ENOMEM, mesh_last_error()->message);
-        return;
-    }
-    Mesh__V1__Joined body = MESH__V1__JOINED__INIT;
-    body.job = v->job;
-    body.generation = v->running;
-    body.rank = a->rank;
-    body.size = v->size;
-    body.local_rank = v->table[a->rank].local_rank;
-    body.local_size = v->table[a->rank].local_size;
-    body.secret = (ProtobufCBinaryData){ .len = SECRET_BYTES, .data = v->secret };
-    char recorder[PATH_MAX];
-    rings_path(c->server, job, a->rank, recorder, sizeof recorder);
-    body.recorder = recorder;
-    body.n_rank_table = v->size;
-    body.rank_table = rows;
-    Message m = MESH__V1__DAEMON_MESSAGE__INIT;
-    m.body_case = MESH__V1__DAEMON_MESSAGE__BODY_JOINED;
-    m.joined = &body;
-    c->generation = v->running;
-    reply_message(c, a->to.request, &m);
-    mem_free(rows);
 }
 
 static void reply_value(struct client *c, const struct action *a)

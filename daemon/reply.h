@@ -15,7 +15,4 @@ void reply_notice(struct client *c, const struct notice *n, const char *sentence
 /* Sends the action to its client; job: of ACTION_JOINED. */
 void reply_action(struct server *s, struct job *job, const struct action *a);
 
-/* The rank table of the job's generation: [size] of rows, their strings borrowed from the job.  Free with mem_free(). */
-Mesh__V1__RankInfo **rank_table_new(const struct job *job, int64_t now_ms);
-
 #endif

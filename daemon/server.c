@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "daemon/client_conn.h"
 #include "daemon/reply.h"
+#include "daemon/reply_joined.h"
 #include "daemon/rings.h"
 
 #define STOPPING "meshd is stopping"
@@ -96,6 +97,7 @@ static void send_actions(struct server *s, struct job *job)
         close_all_of(s, job);
     }
     actions_clear(&s->actions);
+    packed_table_forget(&s->packed_table);
 }
 
 static void forget_job(struct server *s, const struct job *job)

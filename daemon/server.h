@@ -16,6 +16,13 @@ struct server_config {
     int ready_fd, life_fd; /* -1: none */
 };
 
+struct packed_table { /* see reply_joined.h */
+    uint64_t job;     /* its number */
+    uint32_t generation;
+    uint8_t *bytes; /* NULL: none */
+    size_t len;
+};
+
 struct server {
     struct server_config config;
     struct loop *loop;
@@ -30,6 +37,7 @@ struct server {
     uint64_t n_accepted;
     struct jobs jobs;
     struct actions actions;
+    struct packed_table packed_table;
     char address[128];
     char rings_folder[160]; /* of the ranks' recorders; "": none */
     bool is_stopping;

@@ -111,6 +111,27 @@ START_TEST(hundreds_of_joiners_in_any_order_form)
 }
 END_TEST
 
+START_TEST(a_table_of_ranks_that_fits_no_frame_is_refused_to_all)
+{
+    enum { N = 20000 };
+    char address[MAX_ADDRESS_BYTES + 1];
+    memset(address, 'x', MAX_ADDRESS_BYTES);
+    address[MAX_ADDRESS_BYTES] = 0;
+    struct job *big;
+    ck_assert_int_eq(jobs_create(&jobs, "big", N, 1000, 0, &big), 0);
+    for (uint32_t i = 0; i < N; i++) {
+        struct join_call c = call(i + 1, -1); /* with a wish each would be compared with all others */
+        c.address = (char *[]){ address };
+        c.n_addresses = 1;
+        ck_assert_int_eq(job_join(big, &c, secret[0], &out), 0);
+    }
+    ck_assert_uint_eq(out.list.n, N);
+    ck_assert_int_eq(out.list.at[N / 2].status, MESH_ETOOLARGE);
+    assert_says(out.list.at[N - 1].sentence, "20000 ranks of job big take 4");
+    ck_assert_uint_eq(big->liveness.n_alive, 0);
+}
+END_TEST
+
 START_TEST(the_odd_world_size_is_refused_and_named)
 {
     for (int32_t i = 0; i < 3; i++) {
@@ -487,6 +508,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, the_last_join_answers_all_with_their_ranks);
     tcase_add_loop_test(tc, hundreds_of_joiners_in_any_order_form, 0, 6);
+    tcase_add_test(tc, a_table_of_ranks_that_fits_no_frame_is_refused_to_all);
     tcase_add_test(tc, the_odd_world_size_is_refused_and_named);
     tcase_add_test(tc, wrong_ranks_are_refused);
     tcase_add_test(tc, a_fourth_that_comes_in_time_forms);
