@@ -68,21 +68,16 @@ static mesh_dtensor *weigh(struct checked *c, mesh_dtensor *const *in)
 /* Whether this rank's part has a share in element e, which is at ret_at of it. */
 static bool holds(const mesh_dtensor *x, int64_t e, int64_t *ret_at)
 {
-    struct box b;
-    int64_t index[MESH_MAX_NDIM], at = 0;
+    int64_t index[MESH_MAX_NDIM];
     if (!x->mesh->is_member) {
         return false;
     }
     for (int d = x->shape.ndim; d-- > 0; e /= x->shape.dim[d]) {
         index[d] = e % x->shape.dim[d];
     }
-    layout_box(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, &b);
-    for (int d = 0; d < x->shape.ndim; d++) {
-        int64_t i = index[d] - b.offset[d];
-        if (i < 0 || i >= b.extent[d]) {
-            return false;
-        }
-        at = at * b.extent[d] + i;
+    int64_t at = layout_find(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, index);
+    if (at < 0) {
+        return false;
     }
     for (int d = 0; d < x->placements.n; d++) {
         mesh_placement p = x->placements.at[d];

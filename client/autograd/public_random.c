@@ -68,10 +68,8 @@ static mesh_dtensor *draw_into(const char *what, mesh_dtensor *x, struct fill *f
         f->key = dtensor_next_key(x->mesh->session, seed);
     }
     if (r == 0 && x->mesh->is_member) {
-        struct box b;
-        layout_box(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, &b);
         r = tensor_settle(x->local);
-        r = r < 0 ? r : tensor_fill(x->local, x->shape, &b, f);
+        r = r < 0 ? r : dtensor_fill(x->local, x->shape, x->mesh, &x->placements, f);
     }
     return r < 0 ? scope_fail(r) : x;
 }

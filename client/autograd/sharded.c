@@ -12,23 +12,22 @@ bool is_sharded_along(const mesh_dtensor *x, uint32_t dims)
 {
     for (int i = 0; i < x->placements.n; i++) {
         mesh_placement p = x->placements.at[i];
-        if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && x->mesh->size[i] > 1) {
+        if (placement_is_shard(p) && (dims >> p.dim & 1U) != 0 && x->mesh->size[i] > 1) {
             return true;
         }
     }
     return false;
 }
 
-/* Pending reductions done; true: there were some. */
-static bool without_pending(const mesh_dtensor *x, mesh_placements *ret_placements)
+/* Pending reductions done, and shards in one piece; false: it is so already. */
+static bool is_unsettled(const mesh_dtensor *x, mesh_placements *ret_placements)
 {
     bool has_any = false;
     *ret_placements = x->placements;
     for (int i = 0; i < x->placements.n; i++) {
-        if (x->placements.at[i].kind == MESH_IS_PARTIAL) {
-            ret_placements->at[i] = mesh_replicate();
-            has_any = true;
-        }
+        mesh_placement *p = &ret_placements->at[i];
+        has_any = has_any || p->kind == MESH_IS_PARTIAL || p->kind == MESH_IS_STRIDED_SHARD;
+        *p = p->kind == MESH_IS_PARTIAL ? mesh_replicate() : p->kind == MESH_IS_STRIDED_SHARD ? mesh_shard(p->dim) : *p;
     }
     return has_any;
 }
@@ -36,13 +35,13 @@ static bool without_pending(const mesh_dtensor *x, mesh_placements *ret_placemen
 mesh_dtensor *settled(mesh_dtensor *x)
 {
     mesh_placements p;
-    return x != NULL && without_pending(x, &p) ? ag_redistribute(x, &p) : x;
+    return x != NULL && is_unsettled(x, &p) ? ag_redistribute(x, &p) : x;
 }
 
 mesh_dtensor *completed(mesh_dtensor *x)
 {
     mesh_placements p;
-    return x != NULL && without_pending(x, &p) ? dtensor_redistribute(x, &p) : x;
+    return x != NULL && is_unsettled(x, &p) ? dtensor_redistribute(x, &p) : x;
 }
 
 mesh_dtensor *recorded(const struct tape_entry *e, mesh_dtensor *y)

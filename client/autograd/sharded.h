@@ -15,7 +15,7 @@
 /* Whether some dim of the set is spread over ranks. */
 bool is_sharded_along(const mesh_dtensor *x, uint32_t dims);
 
-mesh_dtensor *settled(mesh_dtensor *x);   /* x with its pending reductions done, recorded */
+mesh_dtensor *settled(mesh_dtensor *x); /* x with its pending reductions done and strided shards made plain, recorded */
 mesh_dtensor *completed(mesh_dtensor *x); /* the same, not recorded */
 
 /* Hangs the whole onto its result: y, or NULL with the error set. */

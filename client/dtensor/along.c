@@ -15,8 +15,7 @@
 
 static bool splits(const mesh_dtensor *x, int mesh_dim, int dim)
 {
-    mesh_placement p = x->placements.at[mesh_dim];
-    return p.kind == MESH_IS_SHARD && p.dim == dim;
+    return placement_splits(x->placements.at[mesh_dim], dim);
 }
 
 int along_parts(const mesh_dtensor *x, int dim)

@@ -35,7 +35,7 @@ struct chooser {
 
 static bool is_same(mesh_placement a, mesh_placement b)
 {
-    return a.kind == b.kind && a.dim == b.dim && a.op == b.op;
+    return a.kind == b.kind && a.dim == b.dim && a.op == b.op && a.split_factor == b.split_factor;
 }
 
 static void combine(const struct chooser *c, const int *rule, struct op_choice *ret_choice)
@@ -91,7 +91,7 @@ static int pending_cost(const struct chooser *c, int i, const mesh_placements *t
     mesh_placements gathered = c->now[i];
     bool has_any = false;
     for (int m = 0; m < c->mesh_ndim; m++) {
-        if (gathered.at[m].kind == MESH_IS_SHARD && to->at[m].kind == MESH_IS_PARTIAL) {
+        if (placement_is_shard(gathered.at[m]) && to->at[m].kind == MESH_IS_PARTIAL) {
             gathered.at[m] = mesh_replicate();
             has_any = true;
         }
@@ -208,7 +208,16 @@ static void derive(struct chooser *c)
 {
     for (int m = 0; m < c->mesh_ndim; m++) {
         struct rule_list *list = &c->rules[m];
-        rules_derive(c->op, c->s, c->mesh_size[m], list);
+        struct op_shapes s = *c->s;
+        for (int i = 0; i < s.n_in; i++) {
+            s.now[i] = s.has[i] ? c->now[i].at[m] : s.now[i];
+        }
+        for (int k = 0; k < m; k++) {
+            if (placement_is_shard(c->now[0].at[k])) {
+                s.earlier[s.n_earlier++] = c->mesh_size[k];
+            }
+        }
+        rules_derive(c->op, &s, c->mesh_size[m], list);
         int n = 0;
         for (int k = 0; k < list->n; k++) {
             if (is_worthwhile(c, m, &list->at[k])) {

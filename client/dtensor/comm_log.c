@@ -79,15 +79,12 @@ static void observe(const mesh_group *g, const struct collective_call *call)
 
 void watch_move(const mesh_device_mesh *m, const struct move *move)
 {
-    char from[24], to[24], dim[16];
     if (!watch.log) {
         return;
     }
     watch.plan[0] = 0;
     if (move) {
-        snprintf(dim, sizeof dim, "%d", move->mesh_dim);
-        snprintf(watch.plan, sizeof watch.plan, "%s->%s on %.20s", placement_text(move->from, from, sizeof from),
-                 placement_text(move->to, to, sizeof to), m->has_names ? m->name[move->mesh_dim] : dim);
+        (void)move_text(move, m, watch.plan, sizeof watch.plan);
     }
 }
 

@@ -3,6 +3,7 @@
 #include <mesh/create.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "base/dtype.h"
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "dtensor/factory.h"
 #include "dtensor/redistribute.h"
 #include "tensor/numbers.h"
+#include "tensor/shape.h"
 
 #define MOST_POINTS 0x1p53 /* beyond, doubles no longer count */
 
@@ -126,22 +128,51 @@ mesh_dtensor *mesh_randn_like_opt(const mesh_dtensor *x, const mesh_factory_opti
     return make_like(__func__, x, o, (struct fill){ .kind = FILL_NORMAL, .a = 0, .b = 1 });
 }
 
-/* This rank's part of x, written by fn. */
-static int call_back(mesh_dtensor *x, mesh_part_fn fn, void *arg)
+struct maker {
+    mesh_part_fn fn;
+    void *arg;
+};
+
+static mesh_shape shape_from(int ndim, const int64_t *dim)
 {
-    struct box b;
+    mesh_shape s = { .ndim = ndim };
+    memcpy(s.dim, dim, (size_t)ndim * sizeof s.dim[0]);
+    return s;
+}
+
+/* One box of this rank's part, of which a strided shard has several: fn writes dense memory. */
+static int make_box(mesh_dtensor *x, const struct box_walk *w, const struct maker *maker)
+{
+    int ndim = x->shape.ndim;
+    mesh_shape offset = shape_from(ndim, w->global.offset), extent = shape_from(ndim, w->global.extent);
+    bool is_all = shape_equal(extent, x->local->shape);
+    struct mesh_tensor *box = is_all ? tensor_ref(x->local) : tensor_new(extent, x->dtype);
+    if (!box) {
+        return (int)mesh_last_error()->status;
+    }
+    int r = maker->fn(box->data, offset, extent, maker->arg);
+    if (r == 0 && !is_all) {
+        box_unpack(x->local->data, x->local->shape, box->data, &w->local, dtype_size(x->dtype));
+    }
+    tensor_unref(box);
+    return r == 0 ? 0 : err_set_local(r < 0 ? r : MESH_EINVAL, "make_from_callback: the callback returned %d", r);
+}
+
+/* This rank's part of x, written by fn. */
+static int call_back(mesh_dtensor *x, const struct maker *maker)
+{
     const mesh_placement *pending = factory_pending(x->mesh, &x->placements);
     if (pending) {
         reduce_fill_identity(x->local->data, (size_t)x->local->n, x->dtype, pending->op);
         return 0;
     }
-    layout_box(x->shape, x->mesh->size, x->mesh->coordinate, &x->placements, &b);
-    mesh_shape offset = { .ndim = b.ndim };
-    for (int d = 0; d < b.ndim; d++) {
-        offset.dim[d] = b.offset[d];
+    struct box_walk w;
+    int r = 0;
+    for (box_walk_first(&w, x->shape, x->mesh->size, x->mesh->coordinate, &x->placements); r == 0 && w.is_some;
+         box_walk_next(&w)) {
+        r = make_box(x, &w, maker);
     }
-    int r = fn(x->local->data, offset, x->local->shape, arg);
-    return r == 0 ? 0 : err_set_local(r < 0 ? r : MESH_EINVAL, "make_from_callback: the callback returned %d", r);
+    return r;
 }
 
 mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p, mesh_part_fn fn,
@@ -154,6 +185,6 @@ mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mesh *m, mes
         return scope_fail(err_set(MESH_EINVAL, "the callback is NULL"));
     }
     mesh_dtensor *x = factory_make(s, m, p, o, (struct fill){ .kind = FILL_VALUE, .a = 0 });
-    int r = x && m->is_member && x->local->n > 0 ? call_back(x, fn, arg) : 0;
+    int r = x && m->is_member && x->local->n > 0 ? call_back(x, &(struct maker){ fn, arg }) : 0;
     return r < 0 ? scope_fail(r) : x;
 }

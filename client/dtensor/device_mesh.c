@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -328,6 +329,55 @@ static mesh_device_mesh *finish(struct dtensor_state *st, mesh_device_mesh *m)
     }
     mesh_remember(st, m);
     return m;
+}
+
+static bool has_all(const mesh_device_mesh *m, const mesh_device_mesh *of)
+{
+    bool has = true;
+    for (int i = 0; has && i < of->n_ranks; i++) {
+        has = false;
+        for (int k = 0; !has && k < m->n_ranks; k++) {
+            has = m->ranks[k] == of->ranks[i];
+        }
+    }
+    return has;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* The ranks of both, each once, ascending; returns how many. */
+static int merge_ranks(const mesh_device_mesh *a, const mesh_device_mesh *b, int *ret_ranks)
+{
+    int n = 0;
+    memcpy(ret_ranks, a->ranks, (size_t)a->n_ranks * sizeof(int));
+    memcpy(ret_ranks + a->n_ranks, b->ranks, (size_t)b->n_ranks * sizeof(int));
+    qsort(ret_ranks, (size_t)(a->n_ranks + b->n_ranks), sizeof(int), by_number);
+    for (int i = 0; i < a->n_ranks + b->n_ranks; i++) {
+        if (n == 0 || ret_ranks[n - 1] != ret_ranks[i]) {
+            ret_ranks[n++] = ret_ranks[i];
+        }
+    }
+    return n;
+}
+
+mesh_device_mesh *mesh_of_both(mesh_device_mesh *a, mesh_device_mesh *b)
+{
+    if (has_all(a, b) || has_all(b, a)) {
+        return has_all(a, b) ? a : b;
+    }
+    size_t most = (size_t)(a->n_ranks + b->n_ranks);
+    int *ranks = mem_new_array(int, most);
+    if (!ranks) {
+        err_no_memory(most * sizeof(int), "the ranks of two meshes");
+        return NULL;
+    }
+    int n = merge_ranks(a, b, ranks);
+    mesh_device_mesh *m = with_ranks(a->session, MESH_SHAPE(n), ranks, NULL);
+    mem_free(ranks);
+    return m ? finish(a->state, m) : NULL;
 }
 
 /* The session's state; NULL: the scope has failed. */

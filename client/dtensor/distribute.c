@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "comm/collective.h"
 #include "core/scope.h"
+#include "dtensor/line.h"
 #include "dtensor/redistribute.h"
 #include "tensor/shape.h"
 
@@ -75,19 +76,11 @@ static struct mesh_tensor *receive_whole(const struct spread *s, int i, struct m
 /* Packs each rank's part of t, one after another. */
 static struct mesh_tensor *pack_for_line(const struct spread *s, int i, struct mesh_tensor *t, size_t *ret_counts)
 {
-    int d = s->placements.at[i].dim, parts = s->mesh->size[i];
-    mesh_shape line = t->shape;
-    struct mesh_tensor *in = tensor_new(line, s->dtype);
-    char *at = in ? in->data : NULL;
-    for (int k = 0; in && k < parts; k++) {
-        struct box b = { .ndim = line.ndim };
-        struct chunk c = layout_chunk(line.dim[d], parts, k);
-        memcpy(b.extent, line.dim, sizeof b.extent);
-        b.offset[d] = c.offset;
-        b.extent[d] = c.extent;
-        ret_counts[k] = (size_t)(shape_outer(line, d) * c.extent * shape_inner(line, d));
-        box_pack(at, t->data, line, &b, dtype_size(s->dtype));
-        at += ret_counts[k] * dtype_size(s->dtype);
+    struct line l = { t->shape, s->placements.at[i], s->mesh->size[i], dtype_size(s->dtype) };
+    struct mesh_tensor *in = tensor_new(t->shape, s->dtype);
+    if (in) {
+        line_counts(&l, ret_counts);
+        line_pack_all(&l, in->data, t->data);
     }
     return in;
 }
@@ -152,7 +145,7 @@ static struct mesh_tensor *from_origin(const struct spread *s, const struct mesh
         if (!joins(s, i) || (p->kind == MESH_IS_PARTIAL && p->op != MESH_AVG)) {
             continue;
         }
-        struct mesh_tensor *next = p->kind == MESH_IS_SHARD ? receive_part(s, i, t) : receive_whole(s, i, t);
+        struct mesh_tensor *next = placement_is_shard(*p) ? receive_part(s, i, t) : receive_whole(s, i, t);
         tensor_unref(t);
         t = next;
     }
@@ -165,12 +158,12 @@ static struct mesh_tensor *own_slice(const struct spread *s, const struct mesh_t
     if (is_neutral(s, &op)) {
         return neutral(s, op);
     }
-    struct box b;
-    layout_box(s->shape, s->mesh->size, s->mesh->coordinate, &s->placements, &b);
+    struct box_walk w;
+    box_walk_first(&w, s->shape, s->mesh->size, s->mesh->coordinate, &s->placements);
     mesh_shape local = layout_local_shape(s->shape, s->mesh->size, s->mesh->coordinate, &s->placements);
     struct mesh_tensor *out = tensor_new(local, s->dtype);
     if (out) {
-        box_pack(out->data, source->data, source->shape, &b, dtype_size(s->dtype));
+        layout_pack(out->data, source->data, &w, source->shape, dtype_size(s->dtype));
     }
     return out;
 }

@@ -55,6 +55,9 @@ double dtensor_number(const void *element, mesh_dtype t); /* as a double */
 /* Factories used by layers above: a tensor filled by (seed, call, global index), allocating only the local part. */
 mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, const mesh_placements *p,
                              const struct fill *f);
+/* This rank's part of such a tensor, already there. */
+int dtensor_fill(struct mesh_tensor *local, mesh_shape s, const mesh_device_mesh *m, const mesh_placements *p,
+                 const struct fill *f);
 struct rng_key dtensor_next_key(struct mesh_session *s,
                                 uint64_t seed); /* seed 0: the next draw of the session's stream */
 

@@ -71,6 +71,17 @@ const mesh_placement *factory_pending(const mesh_device_mesh *m, const mesh_plac
     return NULL;
 }
 
+int dtensor_fill(struct mesh_tensor *local, mesh_shape s, const mesh_device_mesh *m, const mesh_placements *p,
+                 const struct fill *f)
+{
+    struct box_walk w;
+    int r = 0;
+    for (box_walk_first(&w, s, m->size, m->coordinate, p); r == 0 && w.is_some; box_walk_next(&w)) {
+        r = tensor_fill_box(local, &w.local, s, &w.global, f);
+    }
+    return r;
+}
+
 static struct mesh_tensor *fill_local(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, const mesh_placements *p,
                                       const struct fill *f)
 {
@@ -78,14 +89,12 @@ static struct mesh_tensor *fill_local(mesh_shape s, mesh_dtype t, const mesh_dev
         return tensor_new(MESH_SHAPE(0), t);
     }
     const mesh_placement *pending = factory_pending(m, p);
-    struct box b;
-    layout_box(s, m->size, m->coordinate, p, &b);
     mesh_shape local = layout_local_shape(s, m->size, m->coordinate, p);
     if (pending) {
         return tensor_identity(local, t, pending->op);
     }
     struct mesh_tensor *out = tensor_new(local, t);
-    if (out && tensor_fill(out, s, &b, f) < 0) {
+    if (out && dtensor_fill(out, s, m, p, f) < 0) {
         tensor_unref(out);
         return NULL;
     }

@@ -100,7 +100,7 @@ static int check_equal(const struct inquiry *q)
 static bool is_split(const mesh_placements *p, int d)
 {
     for (int i = 0; i < p->n; i++) {
-        if (p->at[i].kind == MESH_IS_SHARD && p->at[i].dim == d) {
+        if (placement_splits(p->at[i], d)) {
             return true;
         }
     }
@@ -114,7 +114,7 @@ static bool counts_along(const struct inquiry *q, int place, int d)
     mesh_coordinate_of(q->mesh, place, c);
     for (int i = 0; i < q->mesh->ndim; i++) {
         const mesh_placement *p = &q->placements.at[i];
-        if (c[i] != 0 && !(p->kind == MESH_IS_SHARD && p->dim == d)) {
+        if (c[i] != 0 && !placement_splits(*p, d)) {
             return false;
         }
     }
@@ -231,7 +231,7 @@ static int trust(struct inquiry *q, const struct mesh_tensor *t)
         return r;
     }
     for (int i = 0; !q->has_shape && i < q->mesh->ndim; i++) {
-        if (q->placements.at[i].kind == MESH_IS_SHARD) {
+        if (placement_is_shard(q->placements.at[i])) {
             shape.dim[q->placements.at[i].dim] *= q->mesh->size[i];
         }
     }

@@ -14,6 +14,8 @@ void mesh_locate(mesh_device_mesh *m);
 int mesh_make_whole(mesh_device_mesh *m);
 mesh_device_mesh *mesh_find_equal(struct dtensor_state *st, const mesh_device_mesh *m); /* NULL: none yet */
 void mesh_remember(struct dtensor_state *st, mesh_device_mesh *m);                      /* takes m */
-int mesh_check_name(const char *name);                                                  /* of a dim */
+/* One over the ranks of both: the larger of the two when it has all, else a line in ascending order.  NULL: error set. */
+mesh_device_mesh *mesh_of_both(mesh_device_mesh *a, mesh_device_mesh *b);
+int mesh_check_name(const char *name); /* of a dim */
 
 #endif

@@ -9,11 +9,11 @@
 #include "base/alloc.h"
 #include "base/error.h"
 
-static void box_of(const mesh_dtensor *x, int place, struct box *ret_box)
+static struct places places_at(const mesh_dtensor *x, int place, int d)
 {
     int c[MESH_MAX_MESH_NDIM];
     mesh_coordinate_of(x->mesh, place, c);
-    layout_box(x->shape, x->mesh->size, c, &x->placements, ret_box);
+    return places_of(x->shape.dim[d], d, x->mesh->size, c, &x->placements);
 }
 
 static int by_offset(const void *a, const void *b)
@@ -22,35 +22,53 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The cuts of a dim do not depend on the other dims, so those of all ranks make up a grid. */
-static void find_cuts(const mesh_dtensor *x, int d, struct cuts *c)
+/* Notes the runs of every rank that are not there yet; c->at NULL: only counts, each as often as it is held. */
+static void find_runs(const mesh_dtensor *x, int d, struct cuts *c)
 {
     for (int k = 0; k < x->mesh->n_ranks; k++) {
-        struct box b;
-        box_of(x, k, &b);
-        bool is_new = b.extent[d] > 0;
-        for (int i = 0; i < c->n && is_new; i++) {
-            is_new = c->at[i].offset != b.offset[d];
-        }
-        if (is_new) {
-            c->at[c->n++] = (struct chunk){ .offset = b.offset[d], .extent = b.extent[d] };
+        struct places held = places_at(x, k, d);
+        for (int64_t at = 0; at < held.extent;) {
+            struct chunk run = places_run(&held, at);
+            bool is_new = true;
+            for (int i = 0; c->at && is_new && i < c->n; i++) {
+                is_new = c->at[i].offset != run.offset;
+            }
+            if (c->at && is_new) {
+                c->at[c->n] = run;
+            }
+            c->n += is_new;
+            at += run.extent;
         }
     }
-    qsort(c->at, (size_t)c->n, sizeof c->at[0], by_offset);
+}
+
+/* The cuts of a dim do not depend on the other dims, so those of all ranks make up a grid. */
+static int find_cuts(const mesh_dtensor *x, int d, struct cuts *ret_cuts)
+{
+    struct cuts c = { .n = 0 };
+    find_runs(x, d, &c);
+    size_t most = (size_t)c.n;
+    c = (struct cuts){ .at = mem_new_array(struct chunk, most) };
+    if (!c.at) {
+        return err_no_memory(most * sizeof(struct chunk), "a picture");
+    }
+    find_runs(x, d, &c);
+    qsort(c.at, (size_t)c.n, sizeof c.at[0], by_offset);
+    *ret_cuts = c;
+    return 0;
 }
 
 int picture_init(struct picture *p, const mesh_dtensor *x)
 {
+    int r = 0;
     *p = (struct picture){ .tensor = x };
-    for (int d = 0; d < x->shape.ndim; d++) {
-        p->cuts[d].at = mem_new_array(struct chunk, (size_t)x->mesh->n_ranks);
-        if (!p->cuts[d].at) {
-            picture_fini(p);
-            return err_no_memory((size_t)x->mesh->n_ranks * sizeof(struct chunk), "a picture");
-        }
-        find_cuts(x, d, &p->cuts[d]);
+    for (int d = 0; r == 0 && d < x->shape.ndim; d++) {
+        r = find_cuts(x, d, &p->cuts[d]);
     }
-    return 0;
+    if (r < 0) {
+        picture_fini(p);
+    }
+    return r;
 }
 
 void picture_fini(struct picture *p)
@@ -73,10 +91,9 @@ void text_add(struct text *t, const char *format, ...)
 
 static bool holds(const struct picture *p, int place, const int *cell)
 {
-    struct box b;
-    box_of(p->tensor, place, &b);
-    for (int d = 0; d < b.ndim; d++) {
-        if (b.extent[d] == 0 || b.offset[d] != p->cuts[d].at[cell[d]].offset) {
+    for (int d = 0; d < p->tensor->shape.ndim; d++) {
+        struct places held = places_at(p->tensor, place, d);
+        if (places_find(&held, p->cuts[d].at[cell[d]].offset) < 0) {
             return false;
         }
     }
@@ -130,11 +147,9 @@ void picture_add_empty(const struct picture *p, struct text *t)
     const mesh_device_mesh *m = p->tensor->mesh;
     const char *before = "nothing: ranks ";
     for (int k = 0; k < m->n_ranks; k++) {
-        struct box b;
         bool is_empty = false;
-        box_of(p->tensor, k, &b);
-        for (int d = 0; d < b.ndim; d++) {
-            is_empty = is_empty || b.extent[d] == 0;
+        for (int d = 0; d < p->tensor->shape.ndim; d++) {
+            is_empty = is_empty || places_at(p->tensor, k, d).extent == 0;
         }
         if (is_empty) {
             text_add(t, "%s%d", before, m->ranks[k]);

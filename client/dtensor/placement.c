@@ -10,8 +10,10 @@
 
 static bool placement_equal(mesh_placement a, mesh_placement b)
 {
-    return a.kind == b.kind && (a.kind != MESH_IS_SHARD || a.dim == b.dim) &&
-           (a.kind != MESH_IS_PARTIAL || a.op == b.op);
+    if (placement_is_shard(a)) { /* strided into one chunk is not strided */
+        return placement_splits(b, a.dim) && placement_factor(a) == placement_factor(b);
+    }
+    return a.kind == b.kind && (a.kind != MESH_IS_PARTIAL || a.op == b.op);
 }
 
 bool mesh_placements_equal(mesh_placements a, mesh_placements b)
@@ -35,6 +37,9 @@ const char *placement_text(mesh_placement p, char *buf, size_t cap)
         break;
     case MESH_IS_SHARD:
         snprintf(buf, cap, "S(%d)", p.dim);
+        break;
+    case MESH_IS_STRIDED_SHARD:
+        snprintf(buf, cap, "_S(%d, %d)", p.dim, p.split_factor);
         break;
     case MESH_IS_PARTIAL:
         snprintf(buf, cap, "P(%s)", reduce_op_is_valid((int)p.op) ? reduce_op_name(p.op) : "?");
@@ -63,10 +68,17 @@ const char *mesh_placements_text(mesh_placements p, char *buf, size_t cap)
 static int check_shard(const char *what, mesh_shape global, int mesh_dim, mesh_placement *p)
 {
     if (p->dim < -global.ndim || p->dim >= global.ndim) {
-        return err_set(MESH_EINVAL, "%s: S(%d) on mesh dim %d, but the tensor has %d dim%s%s", what, p->dim, mesh_dim,
-                       global.ndim, global.ndim == 1 ? "" : "s", global.ndim == 0 ? ": a scalar is R or Partial" : "");
+        char text[24];
+        return err_set(MESH_EINVAL, "%s: %s on mesh dim %d, but the tensor has %d dim%s%s", what,
+                       placement_text(*p, text, sizeof text), mesh_dim, global.ndim, global.ndim == 1 ? "" : "s",
+                       global.ndim == 0 ? ": a scalar is R or Partial" : "");
     }
-    *p = mesh_shard(p->dim < 0 ? p->dim + global.ndim : p->dim);
+    if (placement_factor(*p) < 1) {
+        return err_set(MESH_EINVAL, "%s: a strided shard of %d chunks on mesh dim %d: at least 1", what,
+                       p->split_factor, mesh_dim);
+    }
+    int d = p->dim < 0 ? p->dim + global.ndim : p->dim;
+    *p = placement_factor(*p) == 1 ? mesh_shard(d) : mesh_strided_shard(d, p->split_factor);
     return 0;
 }
 
@@ -111,7 +123,7 @@ int placements_check(const char *what, mesh_shape global, mesh_dtype t, int mesh
     for (int i = 0; i < mesh_ndim; i++) {
         int r = 0;
         p.at[i] = inout->at[i];
-        if (p.at[i].kind == MESH_IS_SHARD) {
+        if (placement_is_shard(p.at[i])) {
             r = check_shard(what, global, i, &p.at[i]);
         } else if (p.at[i].kind == MESH_IS_PARTIAL) {
             r = check_partial(what, t, i, &p.at[i]);

@@ -16,6 +16,8 @@
 #include "base/util.h"
 #include "comm/collective.h"
 #include "comm/work.h"
+#include "dtensor/exchange.h"
+#include "dtensor/line.h"
 #include "dtensor/state.h"
 #include "dtensor/watch.h"
 #include "tensor/shape.h"
@@ -32,101 +34,60 @@ struct step { /* one move, seen by one rank */
 };
 
 /* A step's one collective, and how what it brings becomes the result. */
-struct exchange {
+struct transfer {
     struct collective_call call;
     struct mesh_tensor *in, *out; /* owned; in may be NULL */
-    mesh_shape whole;             /* of what arrives in parts along dim d, dense each */
-    int d;
+    struct line arrives;          /* how what arrives is made up of parts */
 };
 
-static struct box chunk_box(mesh_shape line, int d, struct chunk c)
+static struct line line_of(const struct step *s, mesh_placement split)
 {
-    struct box b = { .ndim = line.ndim };
-    for (int k = 0; k < line.ndim; k++) {
-        b.extent[k] = line.dim[k];
+    return (struct line){ s->line, split, s->parts, s->item };
+}
+
+/* The whole value of the line: nothing to be put together. */
+static struct line undivided(const struct step *s, mesh_shape shape)
+{
+    return (struct line){ shape, mesh_shard(0), s->parts, s->item };
+}
+
+/* Elements of the part of each rank of the line, NULL where they are equal; the caller frees. */
+static int part_counts(const struct line *l, size_t **ret_counts)
+{
+    size_t *counts = NULL;
+    if (!line_is_even(l)) {
+        counts = mem_new_array(size_t, (size_t)l->parts);
+        if (!counts) {
+            return err_no_memory((size_t)l->parts * sizeof *counts, "the sizes of the parts");
+        }
+        line_counts(l, counts);
     }
-    b.offset[d] = c.offset;
-    b.extent[d] = c.extent;
-    return b;
+    *ret_counts = counts;
+    return 0;
 }
 
-static int64_t box_numel(const struct box *b)
+/* t when its parts are contiguous already, else a packed copy.  The caller's reference.  NULL: error set. */
+static struct mesh_tensor *packed(struct mesh_tensor *t, const struct line *l)
 {
-    int64_t n = 1;
-    for (int d = 0; d < b->ndim; d++) {
-        n *= b->extent[d];
-    }
-    return n;
-}
-
-static mesh_shape with_chunk(mesh_shape s, int d, int64_t n, int parts, int i)
-{
-    s.dim[d] = layout_chunk(n, parts, i).extent;
-    return s;
-}
-
-/* Elements of the part of each rank of the line when dim d of s is split; the caller frees.  NULL: error set. */
-static size_t *part_counts(mesh_shape s, int d, int64_t n, int parts)
-{
-    size_t *counts = mem_new_array(size_t, (size_t)parts);
-    if (!counts) {
-        err_no_memory((size_t)parts * sizeof *counts, "the sizes of the parts");
-        return NULL;
-    }
-    for (int i = 0; i < parts; i++) {
-        counts[i] = (size_t)shape_numel(with_chunk(s, d, n, parts, i));
-    }
-    return counts;
-}
-
-/* Parts of `whole` split along dim d, one after another, to dense form; and back. */
-static void pack_parts(void *dst, const void *src, mesh_shape whole, int d, const struct step *s)
-{
-    char *at = dst;
-    for (int i = 0; i < s->parts; i++) {
-        struct box b = chunk_box(whole, d, layout_chunk(whole.dim[d], s->parts, i));
-        box_pack(at, src, whole, &b, s->item);
-        at += (size_t)box_numel(&b) * s->item;
-    }
-}
-
-static void unpack_parts(void *dst, const void *src, mesh_shape whole, int d, const struct step *s)
-{
-    const char *at = src;
-    for (int i = 0; i < s->parts; i++) {
-        struct box b = chunk_box(whole, d, layout_chunk(whole.dim[d], s->parts, i));
-        box_unpack(dst, whole, at, &b, s->item);
-        at += (size_t)box_numel(&b) * s->item;
-    }
-}
-
-static bool is_contiguous(mesh_shape whole, int d)
-{
-    return shape_outer(whole, d) <= 1;
-}
-
-/* t when its parts along d are contiguous already, else a packed copy.  The caller's reference.  NULL: error set. */
-static struct mesh_tensor *packed(struct mesh_tensor *t, mesh_shape whole, int d, const struct step *s)
-{
-    if (is_contiguous(whole, d)) {
+    if (line_is_contiguous(l)) {
         return tensor_ref(t);
     }
-    struct mesh_tensor *out = tensor_new(whole, s->dtype);
+    struct mesh_tensor *out = tensor_new(l->shape, t->dtype);
     if (out) {
-        pack_parts(out->data, t->data, whole, d, s);
+        line_pack_all(l, out->data, t->data);
     }
     return out;
 }
 
 /* The reverse of packed(): takes the reference. */
-static struct mesh_tensor *unpacked(struct mesh_tensor *t, mesh_shape whole, int d, const struct step *s)
+static struct mesh_tensor *unpacked(struct mesh_tensor *t, const struct line *l)
 {
-    if (!t || is_contiguous(whole, d)) {
+    if (!t || line_is_contiguous(l)) {
         return t;
     }
-    struct mesh_tensor *out = tensor_new(whole, s->dtype);
+    struct mesh_tensor *out = tensor_new(l->shape, t->dtype);
     if (out) {
-        unpack_parts(out->data, t->data, whole, d, s);
+        line_unpack_all(l, out->data, t->data);
     }
     tensor_unref(t);
     return out;
@@ -139,18 +100,17 @@ static struct mesh_tensor *unpacked(struct mesh_tensor *t, mesh_shape whole, int
 struct later {
     struct object object;
     struct tensor_pending pending;
-    struct step step;
-    struct exchange exchange;
+    struct transfer transfer;
     mesh_work *work; /* a reference */
 };
 
 static int later_finish(struct tensor_pending *p, struct mesh_tensor *t)
 {
     struct later *l = container_of(p, struct later, pending);
-    const struct exchange *e = &l->exchange;
+    const struct transfer *e = &l->transfer;
     int r = work_wait(l->work, DEADLINE_NEVER, NULL); /* the work's own deadline bounds it */
-    if (r == 0 && !is_contiguous(e->whole, e->d)) {
-        unpack_parts(t->data, e->out->data, e->whole, e->d, &l->step);
+    if (r == 0 && !line_is_contiguous(&e->arrives)) {
+        line_unpack_all(&e->arrives, t->data, e->out->data);
     }
     return r;
 }
@@ -173,18 +133,18 @@ static void later_free(struct object *o)
         object_release(&l->work->object);
         object_unref(&l->work->object);
     }
-    tensor_unref(l->exchange.in);
-    tensor_unref(l->exchange.out);
+    tensor_unref(l->transfer.in);
+    tensor_unref(l->transfer.out);
     mem_free(l);
 }
 
 static const struct object_class later_class = { .name = "redistribution", .free = later_free, .settle = later_settle };
 
 /* The tensor that will have the elements: over the memory they arrive in, unless they must be unpacked. */
-static struct mesh_tensor *begin_exchange(const struct step *s, const struct exchange *e)
+static struct mesh_tensor *begin_transfer(const struct step *s, const struct transfer *e)
 {
-    bool is_direct = is_contiguous(e->whole, e->d);
-    struct mesh_tensor *t = is_direct ? tensor_share(e->out, e->out->shape) : tensor_new(e->whole, s->dtype);
+    bool is_direct = line_is_contiguous(&e->arrives);
+    struct mesh_tensor *t = is_direct ? tensor_share(e->out, e->out->shape) : tensor_new(e->arrives.shape, s->dtype);
     struct later *l = t ? mem_new(struct later) : NULL;
     mesh_work *work = l ? collective_start(s->group, &e->call) : NULL;
     if (!work) {
@@ -200,8 +160,7 @@ static struct mesh_tensor *begin_exchange(const struct step *s, const struct exc
     object_ref(&work->object);
     object_init(&l->object, &later_class);
     l->pending = (struct tensor_pending){ .finish = later_finish, .drop = later_drop };
-    l->step = *s;
-    l->exchange = *e;
+    l->transfer = *e;
     l->work = work;
     object_ref(&l->object);
     t->pending = &l->pending;
@@ -209,14 +168,14 @@ static struct mesh_tensor *begin_exchange(const struct step *s, const struct exc
 }
 
 /* Takes in and out. */
-static struct mesh_tensor *exchange_run(const struct step *s, const struct exchange *e)
+static struct mesh_tensor *transfer_run(const struct step *s, const struct transfer *e)
 {
     if (!e->out) {
         tensor_unref(e->in);
         return NULL;
     }
     if (s->is_async) {
-        return begin_exchange(s, e);
+        return begin_transfer(s, e);
     }
     int r = collective_run(s->group, &e->call);
     tensor_unref(e->in);
@@ -224,19 +183,20 @@ static struct mesh_tensor *exchange_run(const struct step *s, const struct excha
         tensor_unref(e->out);
         return NULL;
     }
-    return unpacked(e->out, e->whole, e->d, s);
+    return unpacked(e->out, &e->arrives);
 }
 
 /* The collectives --------------------------------------------------------------------------------------------------- */
 
 static struct mesh_tensor *all_gather(const struct step *s, struct mesh_tensor *t)
 {
-    int d = s->move.from.dim;
-    int64_t n = s->line.dim[d];
-    bool is_even = n % s->parts == 0;
-    size_t *counts = is_even ? NULL : part_counts(s->line, d, n, s->parts);
-    struct exchange e = { .in = tensor_ref(t), .whole = s->line, .d = d };
-    e.out = is_even || counts ? tensor_new(s->line, s->dtype) : NULL;
+    size_t *counts = NULL;
+    struct transfer e = { .arrives = line_of(s, s->move.from) };
+    if (part_counts(&e.arrives, &counts) < 0) {
+        return NULL;
+    }
+    e.in = tensor_ref(t);
+    e.out = tensor_new(s->line, s->dtype);
     if (e.out) {
         e.call = (struct collective_call){ .kind = MESH_COMM_ALL_GATHER,
                                            .dtype = s->dtype,
@@ -245,14 +205,14 @@ static struct mesh_tensor *all_gather(const struct step *s, struct mesh_tensor *
                                            .in = t->data,
                                            .out = e.out->data };
     }
-    struct mesh_tensor *result = exchange_run(s, &e);
+    struct mesh_tensor *result = transfer_run(s, &e);
     mem_free(counts);
     return result;
 }
 
 static struct mesh_tensor *all_reduce(const struct step *s, struct mesh_tensor *t)
 {
-    struct exchange e = { .out = tensor_new(s->line, s->dtype), .whole = s->line, .d = 0 };
+    struct transfer e = { .out = tensor_new(s->line, s->dtype), .arrives = undivided(s, s->line) };
     if (!e.out) {
         return NULL;
     }
@@ -262,18 +222,19 @@ static struct mesh_tensor *all_reduce(const struct step *s, struct mesh_tensor *
                                        .op = s->move.from.op,
                                        .count = (size_t)t->n,
                                        .out = e.out->data };
-    return exchange_run(s, &e);
+    return transfer_run(s, &e);
 }
 
 static struct mesh_tensor *reduce_scatter(const struct step *s, struct mesh_tensor *t)
 {
-    int d = s->move.to.dim;
-    int64_t n = s->line.dim[d];
-    bool is_even = n % s->parts == 0;
-    size_t *counts = is_even ? NULL : part_counts(s->line, d, n, s->parts);
-    struct exchange e = { .whole = with_chunk(s->line, d, n, s->parts, s->me), .d = 0 };
-    e.in = is_even || counts ? packed(t, s->line, d, s) : NULL;
-    e.out = e.in ? tensor_new(e.whole, s->dtype) : NULL;
+    size_t *counts = NULL;
+    struct line leaves = line_of(s, s->move.to);
+    struct transfer e = { .arrives = undivided(s, line_part(&leaves, s->me)) };
+    if (part_counts(&leaves, &counts) < 0) {
+        return NULL;
+    }
+    e.in = packed(t, &leaves);
+    e.out = e.in ? tensor_new(e.arrives.shape, s->dtype) : NULL;
     if (e.out) {
         e.call = (struct collective_call){ .kind = MESH_COMM_REDUCE_SCATTER,
                                            .dtype = s->dtype,
@@ -283,7 +244,7 @@ static struct mesh_tensor *reduce_scatter(const struct step *s, struct mesh_tens
                                            .in = e.in->data,
                                            .out = e.out->data };
     }
-    struct mesh_tensor *result = exchange_run(s, &e);
+    struct mesh_tensor *result = transfer_run(s, &e);
     mem_free(counts);
     return result;
 }
@@ -291,24 +252,30 @@ static struct mesh_tensor *reduce_scatter(const struct step *s, struct mesh_tens
 /* Shard(a) to Shard(b): my rows of a, cut along b, against my piece of b from everybody's rows. */
 static struct mesh_tensor *all_to_all(const struct step *s, struct mesh_tensor *t)
 {
-    int a = s->move.from.dim, b = s->move.to.dim;
-    mesh_shape mine = with_chunk(s->line, a, s->line.dim[a], s->parts, s->me);
-    struct exchange e = { .whole = with_chunk(s->line, b, s->line.dim[b], s->parts, s->me), .d = a };
-    size_t *in_counts = part_counts(mine, b, s->line.dim[b], s->parts);
-    size_t *out_counts = in_counts ? part_counts(e.whole, a, s->line.dim[a], s->parts) : NULL;
-    e.in = out_counts ? packed(t, mine, b, s) : NULL;
-    e.out = e.in ? tensor_new(e.whole, s->dtype) : NULL;
+    size_t n = (size_t)s->parts, *counts = mem_new_array(size_t, 2 * n);
+    struct line from = line_of(s, s->move.from), to = line_of(s, s->move.to);
+    if (!counts) {
+        err_no_memory(2 * n * sizeof *counts, "the sizes of the parts");
+        return NULL;
+    }
+    struct line leaves = to;
+    struct transfer e = { .arrives = from };
+    leaves.shape = line_part(&from, s->me);
+    e.arrives.shape = line_part(&to, s->me);
+    line_counts(&leaves, counts);
+    line_counts(&e.arrives, counts + n);
+    e.in = packed(t, &leaves);
+    e.out = e.in ? tensor_new(e.arrives.shape, s->dtype) : NULL;
     if (e.out) {
         e.call = (struct collective_call){ .kind = MESH_COMM_ALL_TO_ALL,
                                            .dtype = s->dtype,
-                                           .in_counts = in_counts,
-                                           .out_counts = out_counts,
+                                           .in_counts = counts,
+                                           .out_counts = counts + n,
                                            .in = e.in->data,
                                            .out = e.out->data };
     }
-    struct mesh_tensor *result = exchange_run(s, &e);
-    mem_free(in_counts);
-    mem_free(out_counts);
+    struct mesh_tensor *result = transfer_run(s, &e);
+    mem_free(counts);
     return result;
 }
 
@@ -316,11 +283,10 @@ static struct mesh_tensor *all_to_all(const struct step *s, struct mesh_tensor *
 
 static struct mesh_tensor *slice(const struct step *s, struct mesh_tensor *t)
 {
-    int d = s->move.to.dim;
-    struct box b = chunk_box(s->line, d, layout_chunk(s->line.dim[d], s->parts, s->me));
-    struct mesh_tensor *out = tensor_new(with_chunk(s->line, d, s->line.dim[d], s->parts, s->me), s->dtype);
+    struct line l = line_of(s, s->move.to);
+    struct mesh_tensor *out = tensor_new(line_part(&l, s->me), s->dtype);
     if (out) {
-        box_pack(out->data, t->data, s->line, &b, s->item);
+        line_pack(&l, s->me, out->data, t->data);
     }
     return out;
 }
@@ -342,11 +308,10 @@ static struct mesh_tensor *make_pending(const struct step *s, struct mesh_tensor
     if (s->move.from.kind == MESH_IS_REPLICATE) {
         return s->me == 0 || op == MESH_AVG ? tensor_ref(t) : tensor_identity(s->line, s->dtype, op);
     }
-    int d = s->move.from.dim;
-    struct box b = chunk_box(s->line, d, layout_chunk(s->line.dim[d], s->parts, s->me));
+    struct line l = line_of(s, s->move.from);
     struct mesh_tensor *out = tensor_identity(s->line, s->dtype, op);
     if (out) {
-        box_unpack(out->data, s->line, t->data, &b, s->item);
+        line_unpack(&l, s->me, out->data, t->data);
     }
     return out;
 }
@@ -354,6 +319,7 @@ static struct mesh_tensor *make_pending(const struct step *s, struct mesh_tensor
 static struct mesh_tensor *run_move(const struct step *s, struct mesh_tensor *t)
 {
     mesh_placement_kind from = s->move.from.kind, to = s->move.to.kind;
+    bool to_shard = placement_is_shard(s->move.to);
     if (s->parts == 1) {
         return tensor_ref(t);
     }
@@ -364,14 +330,13 @@ static struct mesh_tensor *run_move(const struct step *s, struct mesh_tensor *t)
         return slice(s, t);
     }
     if (shape_numel(s->line) == 0) {
-        bool is_shard = to == MESH_IS_SHARD;
-        int d = s->move.to.dim;
-        return tensor_new(is_shard ? with_chunk(s->line, d, s->line.dim[d], s->parts, s->me) : s->line, s->dtype);
+        struct line l = line_of(s, s->move.to);
+        return tensor_new(to_shard ? line_part(&l, s->me) : s->line, s->dtype);
     }
     if (from == MESH_IS_PARTIAL) {
-        return to == MESH_IS_SHARD ? reduce_scatter(s, t) : all_reduce(s, t);
+        return to_shard ? reduce_scatter(s, t) : all_reduce(s, t);
     }
-    return to == MESH_IS_SHARD ? all_to_all(s, t) : all_gather(s, t);
+    return to_shard ? all_to_all(s, t) : all_gather(s, t);
 }
 
 static struct step step_of(const mesh_dtensor *x, const mesh_placements *now, const struct move *move)
@@ -441,13 +406,20 @@ static struct mesh_tensor *run_moves(const mesh_dtensor *x, const mesh_placement
         return NULL;
     }
     for (int i = 0; t && i < moves.n; i++) {
-        struct step s = step_of(x, &now, &moves.at[i]);
-        s.is_async = is_async && i == moves.n - 1;
-        watch_move(x->mesh, &moves.at[i]);
-        struct mesh_tensor *next = run_move(&s, t);
+        const struct move *move = &moves.at[i];
+        watch_move(x->mesh, move);
+        struct mesh_tensor *next = NULL;
+        if (move->mesh_dim == ALL_MESH_DIMS) {
+            struct exchange_end here = { x->mesh, x->shape, &now }, there = { x->mesh, x->shape, to };
+            next = exchange_run(&here, &there, t);
+        } else {
+            struct step s = step_of(x, &now, move);
+            s.is_async = is_async && i == moves.n - 1;
+            next = run_move(&s, t);
+            now.at[move->mesh_dim] = move->to;
+        }
         tensor_unref(t);
         t = next;
-        now.at[moves.at[i].mesh_dim] = moves.at[i].to;
     }
     watch_move(x->mesh, NULL);
     return t;

@@ -1,7 +1,8 @@
 /* client/dtensor/redistribute.h - from one list of placements to another, as a list of one-dimensional moves.
  *
  * A move changes the placement on one mesh dim.  It is a simple collective (or none) only while no later mesh dim splits
- * the tensor dim it touches, since the inner split depends on the outer; the planner searches the cheapest legal sequence.
+ * the tensor dim it touches, since the inner split depends on the outer; the planner searches the cheapest legal sequence.  Where
+ * that has several collectives, what is left after pending reductions may cost less as one exchange of the whole mesh.
  * Planning is pure; running it is redistribute_run().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_REDISTRIBUTE_H
@@ -11,8 +12,14 @@
 
 #define REDISTRIBUTE_MAX_MOVES 16
 
+/* What one more collective is worth in bytes: about its latency times the bandwidth of a link. */
+#define REDISTRIBUTE_COLLECTIVE_BYTES 16384.0
+
+/* A move of all mesh dims at once: one all_to_all over the mesh of what changes ranks (exchange.h).  It is the last one. */
+#define ALL_MESH_DIMS (-1)
+
 struct move {
-    int mesh_dim;
+    int mesh_dim; /* or ALL_MESH_DIMS, without from and to */
     mesh_placement from, to;
     int64_t bytes; /* sent per rank by the largest sender; 0: local only */
 };
@@ -34,6 +41,7 @@ int redistribute_plan(const struct relayout *q, struct move_list *ret_moves);
 /* A move of mesh dim i to `to` that one collective (or none) can do, and that leaves no mixed pending reductions. */
 bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i,
                                 mesh_placement to);
+const char *move_text(const struct move *move, const mesh_device_mesh *m, char *buf, size_t cap); /* "S(0)->R on dp" */
 /* "S(0)->R on dp (all_gather, 4096 bytes), ..." */
 const char *redistribute_text(const struct move_list *moves, const mesh_device_mesh *m, char *buf, size_t cap);
 

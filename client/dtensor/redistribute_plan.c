@@ -14,12 +14,16 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "dtensor/exchange.h"
+#include "dtensor/line.h"
 #include "tensor/shape.h"
 
-/* What one more collective is worth in bytes: about its latency times the bandwidth of a link. */
-#define COLLECTIVE_BYTES 16384.0
+#define COLLECTIVE_BYTES REDISTRIBUTE_COLLECTIVE_BYTES
 
-#define MAX_CANDIDATES   (MESH_MAX_NDIM + 3)
+/* On larger meshes an exchange is not thought of: every rank would count what every other one has. */
+#define EXCHANGE_MAX_RANKS 1024
+
+#define MAX_CANDIDATES     (MESH_MAX_NDIM + 3)
 
 struct node {
     double cost;
@@ -48,7 +52,7 @@ struct search {
 
 static bool is_same(mesh_placement a, mesh_placement b)
 {
-    return a.kind == b.kind && a.dim == b.dim && a.op == b.op;
+    return a.kind == b.kind && a.dim == b.dim && a.op == b.op && a.split_factor == b.split_factor;
 }
 
 /* The value a line of mesh dim i shares, at the coordinate whose parts are largest. */
@@ -60,21 +64,27 @@ static mesh_shape line_shape(const struct search *s, const mesh_placements *p, i
     return layout_local_shape(s->global, s->size, origin, &without);
 }
 
-static int64_t bytes_without_smallest(mesh_shape line, int parts, int d)
+static int64_t part_extent(mesh_shape line, mesh_placement p, int parts, int i)
 {
-    int64_t rest = shape_outer(line, d) * shape_inner(line, d);
-    return (line.dim[d] - layout_chunk(line.dim[d], parts, parts - 1).extent) * rest;
+    struct line l = { line, p, parts, 1 };
+    return line_part(&l, i).dim[p.dim];
 }
 
-static int64_t bytes_exchanged(mesh_shape line, int parts, int a, int b)
+static int64_t elements_without_smallest(mesh_shape line, int parts, mesh_placement p)
+{
+    int64_t rest = shape_outer(line, p.dim) * shape_inner(line, p.dim);
+    return (line.dim[p.dim] - part_extent(line, p, parts, parts - 1)) * rest;
+}
+
+static int64_t elements_exchanged(mesh_shape line, int parts, mesh_placement a, mesh_placement b)
 {
     int64_t rest = 1, most = 0;
     for (int d = 0; d < line.ndim; d++) {
-        rest *= d == a || d == b ? 1 : line.dim[d];
+        rest *= d == a.dim || d == b.dim ? 1 : line.dim[d];
     }
     for (int p = 0; p < parts; p++) {
-        int64_t kept = layout_chunk(line.dim[b], parts, p).extent;
-        int64_t sent = layout_chunk(line.dim[a], parts, p).extent * (line.dim[b] - kept) * rest;
+        int64_t kept = part_extent(line, b, parts, p);
+        int64_t sent = part_extent(line, a, parts, p) * (line.dim[b.dim] - kept) * rest;
         most = MAX(most, sent);
     }
     return most;
@@ -88,7 +98,7 @@ static int64_t move_bytes(const struct search *s, const mesh_placements *p, int 
     int parts = s->size[i];
     int64_t elements = 0;
     *ret_collective = false;
-    if (parts == 1 || from.kind == MESH_IS_REPLICATE || (from.kind == MESH_IS_SHARD && to.kind == MESH_IS_PARTIAL)) {
+    if (parts == 1 || from.kind == MESH_IS_REPLICATE || (placement_is_shard(from) && to.kind == MESH_IS_PARTIAL)) {
         return 0;
     }
     mesh_shape line = line_shape(s, p, i);
@@ -97,11 +107,11 @@ static int64_t move_bytes(const struct search *s, const mesh_placements *p, int 
     if (from.kind == MESH_IS_PARTIAL && to.kind == MESH_IS_REPLICATE) {
         elements = 2 * (n - n / parts);
     } else if (from.kind == MESH_IS_PARTIAL) {
-        elements = bytes_without_smallest(line, parts, to.dim);
+        elements = elements_without_smallest(line, parts, to);
     } else if (to.kind == MESH_IS_REPLICATE) {
-        elements = bytes_without_smallest(line, parts, from.dim);
+        elements = elements_without_smallest(line, parts, from);
     } else {
-        elements = bytes_exchanged(line, parts, from.dim, to.dim);
+        elements = elements_exchanged(line, parts, from, to);
     }
     return elements * (int64_t)s->item;
 }
@@ -109,7 +119,7 @@ static int64_t move_bytes(const struct search *s, const mesh_placements *p, int 
 static bool splits_later(const struct search *s, const mesh_placements *p, int i, int d)
 {
     for (int j = i + 1; j < s->ndim; j++) {
-        if (s->size[j] > 1 && p->at[j].kind == MESH_IS_SHARD && p->at[j].dim == d) {
+        if (s->size[j] > 1 && placement_splits(p->at[j], d)) {
             return true;
         }
     }
@@ -131,11 +141,14 @@ bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_
     if (from.kind == MESH_IS_PARTIAL && to.kind == MESH_IS_PARTIAL) {
         return false;
     }
-    if (from.kind == MESH_IS_SHARD && to.kind == MESH_IS_PARTIAL && to.op == MESH_AVG) {
+    if (placement_is_shard(from) && to.kind == MESH_IS_PARTIAL && to.op == MESH_AVG) {
         return false; /* one's own part times n would round */
     }
-    return !(from.kind == MESH_IS_SHARD && splits_later(&s, p, i, from.dim)) &&
-           !(to.kind == MESH_IS_SHARD && splits_later(&s, p, i, to.dim));
+    if (placement_is_shard(from) && placement_splits(to, from.dim)) {
+        return false; /* from one stride to another */
+    }
+    return !(placement_is_shard(from) && splits_later(&s, p, i, from.dim)) &&
+           !(placement_is_shard(to) && splits_later(&s, p, i, to.dim));
 }
 
 static void add_candidate(struct search *s, int i, mesh_placement p)
@@ -156,7 +169,7 @@ static void find_candidates(struct search *s, const mesh_placements *from, const
         s->n_candidates[i] = 0;
         add_candidate(s, i, from->at[i]);
         add_candidate(s, i, to->at[i]);
-        bool is_fixed = is_same(from->at[i], to->at[i]) && from->at[i].kind != MESH_IS_SHARD;
+        bool is_fixed = is_same(from->at[i], to->at[i]) && !placement_is_shard(from->at[i]);
         if (!is_fixed) {
             add_candidate(s, i, mesh_replicate());
         }
@@ -314,6 +327,70 @@ static void write_moves(const struct search *s, int goal, struct move_list *ret_
     *ret_moves = list;
 }
 
+static bool add_move(const struct search *s, mesh_placements *now, int i, mesh_placement to, struct move_list *inout)
+{
+    bool is_collective;
+    if (!redistribute_move_is_legal(s->ndim, s->size, now, i, to) || inout->n == REDISTRIBUTE_MAX_MOVES - 1) {
+        return false;
+    }
+    struct move move = { .mesh_dim = i, .from = now->at[i], .to = to };
+    move.bytes = move_bytes(s, now, i, to, &is_collective);
+    inout->at[inout->n++] = move;
+    inout->cost += (double)move.bytes + (is_collective ? COLLECTIVE_BYTES : 0);
+    now->at[i] = to;
+    return true;
+}
+
+/* Reduces what is pending and must not be, and makes pending what must be; false: not in such a simple way. */
+static bool settle_pending(const struct search *s, mesh_placements *now, const mesh_placements *to,
+                           struct move_list *inout)
+{
+    for (int i = 0; i < s->ndim; i++) {
+        bool is_done = is_same(now->at[i], to->at[i]) || now->at[i].kind != MESH_IS_PARTIAL;
+        if (!is_done && !(placement_is_shard(to->at[i]) && add_move(s, now, i, to->at[i], inout)) &&
+            !add_move(s, now, i, mesh_replicate(), inout)) {
+            return false;
+        }
+    }
+    for (int i = 0; i < s->ndim; i++) {
+        bool is_done = is_same(now->at[i], to->at[i]) || to->at[i].kind != MESH_IS_PARTIAL;
+        if (!is_done && (now->at[i].kind != MESH_IS_REPLICATE || !add_move(s, now, i, to->at[i], inout))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static int64_t bytes_of(const struct move_list *moves)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < moves->n; i++) {
+        bytes += moves->at[i].bytes;
+    }
+    return bytes;
+}
+
+/* All mesh dims at once, where that moves less than the sequence found. */
+static void try_exchange(const struct search *s, const struct relayout *q, struct move_list *inout)
+{
+    mesh_placements now = *q->from;
+    struct move_list list = { .n = 0 };
+    int64_t n_ranks = 1, bytes = bytes_of(inout);
+    for (int i = 0; i < s->ndim; i++) {
+        n_ranks *= s->size[i];
+    }
+    if (inout->n < 2 || bytes == 0 || n_ranks > EXCHANGE_MAX_RANKS || !settle_pending(s, &now, q->to, &list)) {
+        return;
+    }
+    struct move all = { .mesh_dim = ALL_MESH_DIMS };
+    all.bytes = exchange_elements(s->global, s->ndim, s->size, &now, q->to) * (int64_t)s->item;
+    list.at[list.n++] = all;
+    list.cost += (double)all.bytes + COLLECTIVE_BYTES;
+    if (bytes_of(&list) < bytes && list.cost < inout->cost) {
+        *inout = list;
+    }
+}
+
 int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
 {
     struct search s = { .global = q->shape, .item = dtype_size(q->dtype), .ndim = q->mesh_ndim, .size = q->mesh_size };
@@ -333,6 +410,7 @@ int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
     int r = search_run(&s, encode(&s, q->from), goal);
     if (r == 0) {
         write_moves(&s, goal, ret_moves);
+        try_exchange(&s, q, ret_moves);
     }
     mem_free(s.heap);
     mem_free(s.nodes);
@@ -344,10 +422,26 @@ static const char *move_work(const struct move *m)
     if (m->bytes == 0) {
         return "local";
     }
+    if (m->mesh_dim == ALL_MESH_DIMS) {
+        return "all_to_all";
+    }
     if (m->from.kind == MESH_IS_PARTIAL) {
         return m->to.kind == MESH_IS_REPLICATE ? "all_reduce" : "reduce_scatter";
     }
     return m->to.kind == MESH_IS_REPLICATE ? "all_gather" : "all_to_all";
+}
+
+const char *move_text(const struct move *move, const mesh_device_mesh *m, char *buf, size_t cap)
+{
+    char from[24], to[24], dim[16];
+    snprintf(dim, sizeof dim, "%d", move->mesh_dim);
+    if (move->mesh_dim == ALL_MESH_DIMS) {
+        snprintf(buf, cap, "all mesh dims at once");
+    } else {
+        snprintf(buf, cap, "%s->%s on %.20s", placement_text(move->from, from, sizeof from),
+                 placement_text(move->to, to, sizeof to), m->has_names ? m->name[move->mesh_dim] : dim);
+    }
+    return buf;
 }
 
 const char *redistribute_text(const struct move_list *moves, const mesh_device_mesh *m, char *buf, size_t cap)
@@ -357,13 +451,10 @@ const char *redistribute_text(const struct move_list *moves, const mesh_device_m
         buf[0] = 0;
     }
     for (int i = 0; i < moves->n && at < cap; i++) {
-        const struct move *one = &moves->at[i];
-        char from[24], to[24], dim[16];
-        const char *name = m->has_names ? m->name[one->mesh_dim] : dim;
-        snprintf(dim, sizeof dim, "%d", one->mesh_dim);
-        int n = snprintf(buf + at, cap - at, "%s%s->%s on %s (%s, %lld bytes)", i ? ", " : "",
-                         placement_text(one->from, from, sizeof from), placement_text(one->to, to, sizeof to), name,
-                         move_work(one), (long long)one->bytes);
+        char one[80];
+        int n = snprintf(buf + at, cap - at, "%s%s (%s, %lld bytes)", i ? ", " : "",
+                         move_text(&moves->at[i], m, one, sizeof one), move_work(&moves->at[i]),
+                         (long long)moves->at[i].bytes);
         at += n > 0 ? (size_t)n : 0;
     }
     return buf;

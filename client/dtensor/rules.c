@@ -244,6 +244,53 @@ static void add_partial_column(enum partial_rule partial, const struct op_shapes
     }
 }
 
+/* Operators that do to each place of a split dim the same, wherever it is in the whole: whatever places a rank holds, so long as
+ * all tensors are split alike, the rule for a plain shard is right.  Those of an index string are, but for these. */
+static const rule_fn place_blind[] = {
+    rule_add_tensors, rule_sub_tensors, rule_negate,      rule_scale,      rule_add_scalar,
+    rule_monotone,    rule_matmul,      rule_linear,      rule_transpose,  rule_expand,
+    rule_sum_to,      rule_reduce,      rule_along,       rule_permute,    rule_pointwise,
+    rule_maximum,     rule_minimum,     rule_bitwise_and, rule_bitwise_or, rule_bitwise_xor,
+    rule_where,       rule_masked_fill, rule_cast,        rule_normalize,  rule_normalize_grad,
+};
+static const enum op_id sees_places[] = { OP_tril, OP_triu, OP_causal_fill };
+
+static bool is_place_blind(const struct op_row *op)
+{
+    bool is_blind = op->rule.index != NULL && op->user == NULL;
+    for (size_t k = 0; k < ARRAY_SIZE(place_blind); k++) {
+        is_blind = is_blind || op->rule.of == place_blind[k];
+    }
+    for (size_t k = 0; k < ARRAY_SIZE(sees_places); k++) {
+        is_blind = is_blind && op != &op_table[sees_places[k]];
+    }
+    return is_blind;
+}
+
+static mesh_placement strided(mesh_placement p, int factor)
+{
+    return p.kind == MESH_IS_SHARD ? mesh_strided_shard(p.dim, factor) : p;
+}
+
+void rules_add_strided(const struct op_shapes *s, struct rule_list *inout)
+{
+    for (int i = 0, n = inout->n; i < s->n_in; i++) {
+        for (int k = 0; s->now[i].kind == MESH_IS_STRIDED_SHARD && k < n; k++) {
+            struct rule r = inout->at[k];
+            bool is_such = r.in[i].kind == MESH_IS_SHARD && r.in[i].dim == s->now[i].dim;
+            for (int j = 0; j < OP_MAX_INPUTS; j++) {
+                r.in[j] = strided(r.in[j], s->now[i].split_factor);
+            }
+            for (int o = 0; o < OP_MAX_OUTPUTS; o++) {
+                r.out[o] = strided(r.out[o], s->now[i].split_factor);
+            }
+            if (is_such) {
+                rule_add(inout, &r);
+            }
+        }
+    }
+}
+
 void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts, struct rule_list *ret_rules)
 {
     struct rule whole = rule_whole();
@@ -255,4 +302,7 @@ void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts,
         op->rule.of(s, parts, ret_rules);
     }
     add_partial_column(op->partial, s, ret_rules);
+    if (is_place_blind(op)) {
+        rules_add_strided(s, ret_rules);
+    }
 }

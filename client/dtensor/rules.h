@@ -31,6 +31,9 @@ struct op_shapes { /* the global facts a rule may look at */
                                  combines rules asks reshape_is_exact() about the whole */
     struct op_attr attr;
     const void *user; /* of an operator that a program registered: whose it is */
+    /* On the mesh dim that rules are derived for; kind 0: not known.  Strided rules are only derived for the strides there are. */
+    mesh_placement now[OP_MAX_INPUTS];
+    int n_earlier, earlier[MESH_MAX_MESH_NDIM]; /* sizes of the mesh dims before it that split input 0 */
 };
 
 struct op_row;
@@ -42,10 +45,14 @@ void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts,
 bool reshape_is_exact(mesh_shape from, mesh_shape to, int mesh_ndim, const int *mesh_size, const mesh_placements *in,
                       const mesh_placements *out);
 
+/* Dims of two shapes of the same elements that share strides of the whole: only they can be split alike. */
+bool dims_overlap(mesh_shape from, int i, mesh_shape to, int j);
+
 /* For rule functions: adds a rule unless it stands there already. */
 void rule_add(struct rule_list *rules, const struct rule *r);
 struct rule rule_whole(void); /* everything Replicate */
 void rules_from_index(const char *index, const struct op_shapes *s, struct rule_list *inout);
+void rules_add_strided(const struct op_shapes *s, struct rule_list *inout); /* each with the strides that there are */
 bool rules_is_float(const struct op_shapes *s); /* all inputs are */
 
 /* Rule functions by the name in ops.def. */

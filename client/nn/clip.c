@@ -30,7 +30,7 @@ static bool is_first_holder(const mesh_dtensor *x)
 {
     bool is_first = x->mesh->is_member;
     for (int d = 0; d < x->placements.n; d++) {
-        is_first = is_first && (x->placements.at[d].kind == MESH_IS_SHARD || x->mesh->coordinate[d] == 0);
+        is_first = is_first && (placement_is_shard(x->placements.at[d]) || x->mesh->coordinate[d] == 0);
     }
     return is_first;
 }

@@ -153,25 +153,39 @@ int fill_check(const struct fill *f, mesh_dtype t)
                : err_set(MESH_EINVAL, "full: a tensor of %s cannot hold %g", dtype_name(t), f->a);
 }
 
-int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f)
+int tensor_fill_box(struct mesh_tensor *out, const struct box *local, mesh_shape global, const struct box *b,
+                    const struct fill *f)
 {
     fill_row row = fill_rows[f->kind][out->dtype];
     int r = fill_check(f, out->dtype);
     if (r < 0) {
         return r;
     }
-    PRE(b->ndim == global.ndim && out->shape.ndim == global.ndim);
-    int64_t item = (int64_t)dtype_size(out->dtype), begin = 0;
+    PRE(b->ndim == global.ndim && out->shape.ndim == global.ndim && local->ndim == global.ndim);
+    int64_t item = (int64_t)dtype_size(out->dtype), begin = 0, to = 0;
     struct walk w;
     struct walk_at at;
     walk_init(&w);
     for (int d = 0; d < global.ndim; d++) {
-        int64_t stride = shape_inner(global, d);
+        int64_t stride = shape_inner(global, d), out_stride = shape_inner(out->shape, d);
         begin += b->offset[d] * stride;
-        walk_push(&w, b->extent[d], (int64_t[WALK_OPERANDS]){ shape_inner(out->shape, d), stride });
+        to += local->offset[d] * out_stride;
+        walk_push(&w, b->extent[d], (int64_t[WALK_OPERANDS]){ out_stride, stride });
     }
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
-        row((char *)out->data + at.offset[0] * item, f, begin + at.offset[1], walk_step(&w, 1), walk_inner(&w));
+        for (int64_t i = 0; i < inner; i += n) {
+            int64_t element = to + at.offset[0] + (is_dense ? 0 : i * walk_step(&w, 0));
+            row((char *)out->data + element * item, f, begin + at.offset[1] + i * step, step, n);
+        }
     }
     return 0;
+}
+    bool is_dense = walk_step(&w, 0) == 1; /* else rows are of elements that lie apart */
+    int64_t step = walk_step(&w, 1), inner = walk_inner(&w), n = is_dense ? inner : 1;
+
+int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f)
+{
+    struct box all = { .ndim = b->ndim };
+    memcpy(all.extent, b->extent, sizeof all.extent);
+    return tensor_fill_box(out, &all, global, b, f);
 }

@@ -228,6 +228,13 @@ struct box {
 void box_pack(void *dst, const void *src, mesh_shape src_shape, const struct box *b, size_t item_bytes);
 void box_unpack(void *dst, mesh_shape dst_shape, const void *src, const struct box *b, size_t item_bytes);
 
+/* From one dense tensor to another; the boxes are equally large. */
+struct box_in {
+    void *data;
+    mesh_shape shape;
+    const struct box *box;
+};
+void box_copy(struct box_in to, struct box_in from, size_t item_bytes);
 /* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape global. */
 enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER };
 struct fill {
@@ -243,4 +250,7 @@ double fill_point(const struct fill *f, int64_t i);
 int fill_check(const struct fill *f, mesh_dtype t); /* what tensor_fill() refuses, whatever the shape */
 int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f);
 
+/* Only the box `local` of out, which is the box b of the whole. */
+int tensor_fill_box(struct mesh_tensor *out, const struct box *local, mesh_shape global, const struct box *b,
+                    const struct fill *f);
 #endif

@@ -83,7 +83,8 @@ MESH_API mesh_dtensor *mesh_randn_like_opt(const mesh_dtensor *x, const mesh_fac
 /* Writes the part of a tensor that begins at offset and has this extent, row-major, to data; not 0: a failure. */
 typedef int (*mesh_part_fn)(void *data, mesh_shape offset, mesh_shape extent, void *arg);
 
-/* A tensor of which every rank makes its part only: fn is called once with the box that this rank holds.
+/* A tensor of which every rank makes its part only: fn is called once with the box that this rank holds (of a strided
+ * shard: once for each run of places).
  *
  * Not called for an empty part, nor outside the mesh, nor where Partial has the value on another rank.  Replicas must write the
  * same.

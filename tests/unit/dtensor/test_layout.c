@@ -63,7 +63,69 @@ START_TEST(parts_are_those_of_the_case_list)
 }
 END_TEST
 
-START_TEST(big30_inner_parts_after_outer_ones)
+/* One row: a 1-dim split of `extent` by strided and plain shards in turn; what each rank holds, in order, ended by -1. */
+struct stride_case {
+    const char *id;
+    int mesh_ndim, mesh[3], factor[3];
+    int64_t extent;
+    int64_t places[4][7];
+};
+
+static const struct stride_case stride_cases[] = {
+    { "ord8", 2, { 2, 2 }, { 2, 1 }, 8, { { 0, 1, -1 }, { 4, 5, -1 }, { 2, 3, -1 }, { 6, 7, -1 } } },
+    { "ord6", 2, { 2, 2 }, { 2, 1 }, 6, { { 0, 1, -1 }, { 3, 4, -1 }, { 2, -1 }, { 5, -1 } } },
+    { "ord5", 2, { 2, 2 }, { 2, 1 }, 5, { { 0, 1, -1 }, { 3, -1 }, { 2, -1 }, { 4, -1 } } },
+    { "stride8", 1, { 2 }, { 2 }, 8, { { 0, 1, 4, 5, -1 }, { 2, 3, 6, 7, -1 } } },
+    { "stride5", 1, { 2 }, { 2 }, 5, { { 0, 1, 3, -1 }, { 2, 4, -1 } } },
+    { "fine", 1, { 2 }, { 9 }, 3, { { 0, 1, 2, -1 }, { -1 } } },
+    { "twice", 2, { 2, 2 }, { 2, 3 }, 12, { { 0, 2, 7, -1 }, { 1, 6, 8, -1 }, { 3, 5, 10, -1 }, { 4, 9, 11, -1 } } },
+    { "none", 1, { 4 }, { 2 }, 0, { { -1 }, { -1 }, { -1 }, { -1 } } },
+};
+
+START_TEST(a_strided_shard_is_a_piece_of_each_chunk)
+{
+    const struct stride_case *c = &stride_cases[_i];
+    mesh_placements p = { .n = c->mesh_ndim };
+    int at[3] = { 0 }, rank = 0;
+    for (int i = 0; i < c->mesh_ndim; i++) {
+        p.at[i] = mesh_strided_shard(0, c->factor[i]);
+    }
+    do {
+        struct places held = places_of(c->extent, 0, c->mesh, at, &p);
+        int64_t n = 0, n_found = 0;
+        for (int64_t k = 0; k < held.extent; k++) {
+            struct chunk run = places_run(&held, k);
+            ck_assert_msg(run.offset == c->places[rank][k], "%s: rank %d, place %lld is %lld", c->id, rank,
+                          (long long)k, (long long)run.offset);
+            ck_assert_int_eq(places_find(&held, run.offset), k);
+            n++;
+        }
+        ck_assert_int_eq(c->places[rank][n], -1);
+        for (int64_t k = 0; k < c->extent; k++) {
+            n_found += places_find(&held, k) >= 0;
+        }
+        ck_assert_int_eq(n_found, held.extent);
+        rank++;
+    } while (next_coordinate(c->mesh_ndim, c->mesh, at));
+}
+END_TEST
+
+START_TEST(big30_the_later_mesh_dim_outermost_by_a_stride)
+{
+    const int mesh[2] = { 30, 8 };
+    mesh_placements p = MESH_PLACEMENTS(mesh_strided_shard(0, 8), mesh_shard(0));
+    for (int i = 0; i < 30; i++) {
+        for (int j = 0; j < 8; j++) {
+            struct box b;
+            layout_box(MESH_SHAPE(4096), mesh, (int[]){ i, j }, &p, &b);
+            ck_assert_int_eq(b.extent[0], i < 28 ? 18 : i == 28 ? 8 : 0);
+            ck_assert_int_eq(b.offset[0], i < 29 ? 512 * j + 18 * i : 4096);
+        }
+    }
+}
+END_TEST
+
+START_TEST(case_big30_inner_parts_after_outer_ones)
 {
     const int mesh[2] = { 8, 30 }; /* the outer split first */
     mesh_placements p = MESH_PLACEMENTS(mesh_shard(0), mesh_shard(0));
@@ -172,13 +234,15 @@ Suite *test_suite(void)
     Suite *s = suite_create("layout");
     TCase *t = tcase_create("layout");
     tcase_add_loop_test(t, parts_are_those_of_the_case_list, 0, (int)ARRAY_SIZE(cases));
-    tcase_add_test(t, big30_inner_parts_after_outer_ones);
+    tcase_add_test(t, case_big30_inner_parts_after_outer_ones);
     tcase_add_test(t, chunks_cover_every_extent_once);
     tcase_add_test(t, negative_shard_dims_count_from_the_end);
     tcase_add_test(t, bad_placements_are_refused_with_the_numbers);
     tcase_add_test(t, sum_and_avg_may_be_pending_together);
     tcase_add_test(t, placements_print_as_people_write_them);
     tcase_add_test(t, placements_are_equal_when_they_say_the_same);
+    tcase_add_loop_test(t, a_strided_shard_is_a_piece_of_each_chunk, 0, (int)ARRAY_SIZE(stride_cases));
+    tcase_add_test(t, big30_the_later_mesh_dim_outermost_by_a_stride);
     suite_add_tcase(s, t);
     return s;
 }

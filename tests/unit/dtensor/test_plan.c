@@ -16,6 +16,7 @@ static const mesh_placement kinds[] = {
     { .kind = MESH_IS_PARTIAL, .op = MESH_SUM },
     { .kind = MESH_IS_PARTIAL, .op = MESH_AVG },
     { .kind = MESH_IS_PARTIAL, .op = MESH_MAX },
+    { .kind = MESH_IS_STRIDED_SHARD, .dim = 0, .split_factor = 2 },
 };
 
 /* All legal lists of `ndim` placements of the first n_kinds kinds. */
@@ -41,8 +42,8 @@ struct world {
     int ndim, size[3], n_kinds;
 };
 static const struct world worlds[] = {
-    { 1, { 2 }, 6 },    { 1, { 1 }, 6 },    { 1, { 4 }, 6 },       { 2, { 2, 2 }, 6 },
-    { 2, { 2, 3 }, 6 }, { 2, { 1, 4 }, 6 }, { 3, { 2, 2, 2 }, 4 }, { 3, { 2, 1, 3 }, 4 },
+    { 1, { 2 }, 7 },    { 1, { 1 }, 7 },    { 1, { 4 }, 7 },       { 2, { 2, 2 }, 7 },
+    { 2, { 2, 3 }, 7 }, { 2, { 1, 4 }, 7 }, { 3, { 2, 2, 2 }, 4 }, { 3, { 2, 1, 3 }, 4 },
 };
 
 static void replay(const struct world *w, const mesh_placements *from, const mesh_placements *to,
@@ -52,9 +53,14 @@ static void replay(const struct world *w, const mesh_placements *from, const mes
     double bytes = 0;
     for (int k = 0; k < moves->n; k++) {
         const struct move *m = &moves->at[k];
+        bytes += (double)m->bytes;
+        if (m->mesh_dim == ALL_MESH_DIMS) {
+            ck_assert_int_eq(k, moves->n - 1);
+            now = *to;
+            continue;
+        }
         ck_assert(redistribute_move_is_legal(w->ndim, w->size, &now, m->mesh_dim, m->to));
         now.at[m->mesh_dim] = m->to;
-        bytes += (double)m->bytes;
     }
     ck_assert(mesh_placements_equal(now, *to));
     ck_assert(moves->cost >= bytes);
@@ -136,9 +142,26 @@ END_TEST
 START_TEST(the_inner_split_gives_way_to_the_outer_one)
 {
     const int size[] = { 2, 2 };
-    struct move_list m = plan(MESH_SHAPE(8, 8), 2, size, MESH_PLACEMENTS(S0, S0), MESH_PLACEMENTS(R, S0));
-    ck_assert_int_ge(m.n, 2);
+    struct move_list m = plan(MESH_SHAPE(8, 8), 2, size, MESH_PLACEMENTS(S0, S0), MESH_PLACEMENTS(R, R));
+    ck_assert_int_eq(m.n, 2);
     ck_assert_int_eq(m.at[0].mesh_dim, 1);
+}
+END_TEST
+
+/* Each rank has a quarter of 16 rows and wants a half: the rank whose quarter is in its half gets another one, others two. */
+START_TEST(what_is_gathered_only_to_be_cut_again_is_exchanged_instead)
+{
+    const int size[] = { 2, 2 }, four[] = { 4 };
+    const mesh_placement by_two = mesh_strided_shard(0, 2);
+    struct move_list m = plan(MESH_SHAPE(16, 8), 2, size, MESH_PLACEMENTS(S0, S0), MESH_PLACEMENTS(R, S0));
+    ck_assert(m.n == 1 && m.at[0].mesh_dim == ALL_MESH_DIMS);
+    ck_assert_int_eq(m.at[0].bytes, 8 * 8 * 4);
+    m = plan(MESH_SHAPE(16, 8), 2, size, MESH_PLACEMENTS(S0, S1), MESH_PLACEMENTS(S1, S0));
+    ck_assert(m.n == 1 && m.at[0].bytes == 8 * 4 * 4);
+    m = plan(MESH_SHAPE(16, 8), 1, four, MESH_PLACEMENTS(S0), MESH_PLACEMENTS(by_two));
+    ck_assert(m.n == 1 && m.at[0].bytes == 4 * 8 * 4); /* rank 1 keeps nothing */
+    m = plan(MESH_SHAPE(16, 8), 2, size, MESH_PLACEMENTS(P, S0), MESH_PLACEMENTS(S0, S0));
+    ck_assert_int_le(m.at[m.n - 1].bytes, 16 * 8 * 4 / 2);
 }
 END_TEST
 
@@ -179,6 +202,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_mesh_dim_of_one_rank_moves_nothing);
     tcase_add_test(t, a_shard_changes_its_dim_without_gathering);
     tcase_add_test(t, the_inner_split_gives_way_to_the_outer_one);
+    tcase_add_test(t, what_is_gathered_only_to_be_cut_again_is_exchanged_instead);
     tcase_add_test(t, large_tensors_avoid_the_full_gather_that_small_ones_take);
     tcase_add_test(t, what_does_not_change_is_not_touched);
     tcase_add_test(t, a_plan_reads_as_a_sentence);
