@@ -38,7 +38,9 @@ int folder_make(const char *file_path, bool must_be_private)
     }
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - file_path), file_path);
     if (mkdir(folder, 0700) < 0 && errno != EEXIST) {
-        return err_set(MESH_EIO, "cannot make the directory %.120s of the socket: %s", folder, strerror(errno));
+        return err_set(MESH_EIO,
+                       "cannot make the directory %.120s of the socket: %s; name another socket with --socket", folder,
+                       strerror(errno));
     }
     return must_be_private ? check_private(folder) : 0;
 }

@@ -160,13 +160,15 @@ END_TEST
 /* Ranks without `meshctl run`, which would end the survivors. */
 static void start_ranks(struct proc *rank, const char *way)
 {
-    char address[160], number[32];
+    char address[160], number[32], folder[128];
     (void)snprintf(address, sizeof address, "MESH_ADDRESS=%s", at);
+    (void)snprintf(folder, sizeof folder, "MESH_RUN_DIR=%s",
+                   meshd.folder); /* it goes with what killed ranks leave in it */
     for (int i = 0; i < N; i++) {
         (void)snprintf(number, sizeof number, "MESH_RANK=%d", i);
         proc_start(&rank[i],
                    &(struct proc_options){ .argv = (const char *[]){ program_path("STUCK_PROGRAM"), way, NULL },
-                                           .environment = (const char *[]){ address, number, "MESH_JOB=train7",
+                                           .environment = (const char *[]){ address, number, folder, "MESH_JOB=train7",
                                                                             "MESH_WORLD_SIZE=4", NULL } });
     }
     for (int i = 0; i < N; i++) {
