@@ -115,7 +115,8 @@ static bool chunked_alike(const struct op_shapes *s, mesh_placement in, int j, i
     int64_t a = shape_inner(s->in[0], in.dim), extent = s->in[0].dim[in.dim];
     int64_t b = shape_inner(s->out[0], j), whole = b * s->out[0].dim[j], period = a * extent / factor;
     bool is_same_dim = before == after && a == b && extent == s->out[0].dim[j];
-    if (!is_same_dim && (extent % factor != 0 || period == 0 || period % b != 0 || whole % (period * after) != 0)) {
+    if (!is_same_dim &&
+        (extent % factor != 0 || period == 0 || b == 0 || period % b != 0 || whole % (period * after) != 0)) {
         return false;
     }
     int64_t chunks = is_same_dim ? placement_factor(in) : whole / period / after;
