@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "harness/tensors.h"
 
@@ -225,6 +226,44 @@ START_TEST(activations_keep_nan_and_saturate)
 }
 END_TEST
 
+static struct mesh_tensor *half_tensor(mesh_shape shape, mesh_dtype dtype, uint64_t seed)
+{
+    struct mesh_tensor *wide = test_tensor(shape, MESH_F32, seed), *t = test_tensor_empty(shape, dtype);
+    run_kernel(k_cast, &(struct kernel_call){ .in = { wide }, .out = { t } });
+    tensors_unref(1, wide);
+    return t;
+}
+
+/* k_add of halves a and b, against the f32 sum rounded once. */
+static void check_half_sum(mesh_dtype dtype, mesh_shape shape_a, mesh_shape shape_b, mesh_shape shape)
+{
+    struct mesh_tensor *a = half_tensor(shape_a, dtype, 1), *b = half_tensor(shape_b, dtype, 2);
+    struct mesh_tensor *out = test_tensor_empty(shape, dtype);
+    struct mesh_tensor *wide_a = test_tensor_empty(shape_a, MESH_F32), *wide_b = test_tensor_empty(shape_b, MESH_F32);
+    struct mesh_tensor *sum = test_tensor_empty(shape, MESH_F32), *want = test_tensor_empty(shape, dtype);
+    run_kernel(k_cast, &(struct kernel_call){ .in = { a }, .out = { wide_a } });
+    run_kernel(k_cast, &(struct kernel_call){ .in = { b }, .out = { wide_b } });
+    run_kernel(k_add, &(struct kernel_call){ .in = { wide_a, wide_b }, .out = { sum } });
+    run_kernel(k_cast, &(struct kernel_call){ .in = { sum }, .out = { want } });
+    ck_assert_int_eq(kernel_run(k_add, &(struct kernel_call){ .in = { a, b }, .out = { out } }), 0);
+    ck_assert(memcmp(out->data, want->data, tensor_bytes(out)) == 0);
+    tensors_unref(7, a, b, out, wide_a, wide_b, sum, want);
+}
+
+START_TEST(large_tensors_of_16_bits_go_by_parts_and_are_rounded_once)
+{
+    const mesh_dtype halves[] = { MESH_F16, MESH_BF16 };
+    for (int i = 0; i < 2; i++) {
+        check_half_sum(halves[i], MESH_SHAPE(40001), MESH_SHAPE(40001), MESH_SHAPE(40001));
+        check_half_sum(halves[i], MESH_SHAPE(3, 20000), MESH_SHAPE(3, 20000), MESH_SHAPE(3, 20000));
+        check_half_sum(halves[i], MESH_SHAPE(300, 201), MESH_SHAPE(201), MESH_SHAPE(300, 201));
+        check_half_sum(halves[i], MESH_SHAPE(300, 1), MESH_SHAPE(1, 201), MESH_SHAPE(300, 201));
+        check_half_sum(halves[i], MESH_SHAPE(2, 1, 9000), MESH_SHAPE(3, 1), MESH_SHAPE(2, 3, 9000));
+        check_half_sum(halves[i], (mesh_shape){ .ndim = 0 }, MESH_SHAPE(5, 7000), MESH_SHAPE(5, 7000));
+    }
+}
+END_TEST
+
 START_TEST(copy_moves_the_bytes_of_any_dtype)
 {
     struct mesh_tensor *x = test_tensor(MESH_SHAPE(3, 4), MESH_BOOL, 6),
@@ -248,6 +287,7 @@ Suite *test_suite(void)
     tcase_add_test(t, integer_times_a_fraction_or_too_large_a_number_is_refused);
     tcase_add_test(t, activations_and_their_slopes_match_the_formulas);
     tcase_add_test(t, activations_keep_nan_and_saturate);
+    tcase_add_test(t, large_tensors_of_16_bits_go_by_parts_and_are_rounded_once);
     tcase_add_test(t, copy_moves_the_bytes_of_any_dtype);
     suite_add_tcase(s, t);
     return s;
