@@ -9,51 +9,78 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/random.h"
 #include "tensor/shape.h"
+#include "tensor/vector.h"
 #include "tensor/walk.h"
 
 /* n elements whose global indices begin at `index`, `step` apart. */
 typedef void (*fill_row)(void *out, const struct fill *f, int64_t index, int64_t step, int64_t n);
 
-/* 24 bits, which f32 holds exactly, so that rounding never reaches the open end. */
-static double uniform_24_bits(const struct fill *f, int64_t index)
+/* The rows of random numbers go through blocks of bits or of normal numbers. */
+static void next_range(struct random_range *r, const struct fill *f, int64_t index, int64_t step, int64_t n)
 {
-    return floor(rng_uniform(f->key, (uint64_t)index) * 0x1p24) * 0x1p-24;
+    *r = (struct random_range){
+        .key = f->key, .index = (uint64_t)index, .step = (uint64_t)step, .n = MIN(n, RANDOM_MOST)
+    };
 }
 
-static float uniform_F32(const struct fill *f, int64_t index)
+/* 24 bits, which f32 holds exactly; still a rounding may reach the open end, whose neighbour is `last`. */
+VECTOR_CLONES static void uniform_F32(float *restrict out, const uint32_t *bits, int64_t n, const struct fill *f)
 {
-    float v = (float)(f->a + (f->b - f->a) * uniform_24_bits(f, index));
-    return v >= (float)f->b && f->a < f->b ? nextafterf((float)f->b, (float)f->a) : v;
+    const double a = f->a, width = f->b - f->a;
+    const float end = f->a < f->b ? (float)f->b : INFINITY, last = nextafterf((float)f->b, (float)f->a);
+    for (int64_t i = 0; i < n; i++) {
+        float v = (float)(a + width * ((double)(int32_t)(bits[i] >> 8) * 0x1p-24));
+        out[i] = v >= end ? last : v;
+    }
 }
 
-static double uniform_F64(const struct fill *f, int64_t index)
+/* The bits as a signed number, so that a vector of them becomes numbers in one step. */
+static inline double number_of(uint32_t bits)
 {
-    return f->a + (f->b - f->a) * rng_uniform(f->key, (uint64_t)index);
+    return (double)(int32_t)(bits ^ 0x80000000U) + 0x1p31;
+}
+
+VECTOR_CLONES static void uniform_F64(double *restrict out, const uint32_t *bits, int64_t n, const struct fill *f)
+{
+    const double a = f->a, width = f->b - f->a;
+    for (int64_t i = 0; i < n; i++) {
+        out[i] = a + width * (number_of(bits[i]) * 0x1p-32);
+    }
 }
 
 #define RANDOM_ROWS(D, T, U, unused)                                                                                   \
-    static void uniform_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)              \
+    VECTOR_CLONES static void mask_##D(T *restrict out, const uint32_t *bits, int64_t n, const struct fill *f)         \
     {                                                                                                                  \
-        T *out = out_;                                                                                                 \
+        const double chance = f->a;                                                                                    \
+        const T kept = (T)f->b;                                                                                        \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            out[i] = uniform_##D(f, index + i * step);                                                                 \
+            out[i] = number_of(bits[i]) * 0x1p-32 < chance ? 0 : kept;                                                 \
         }                                                                                                              \
     }                                                                                                                  \
-    static void normal_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)               \
+    VECTOR_CLONES static void normal_##D(T *restrict out, const double *numbers, int64_t n, const struct fill *f)      \
     {                                                                                                                  \
-        T *out = out_;                                                                                                 \
+        const double mean = f->a, deviation = f->b;                                                                    \
         for (int64_t i = 0; i < n; i++) {                                                                              \
-            out[i] = (T)(f->a + f->b * rng_normal(f->key, (uint64_t)(index + i * step)));                              \
+            out[i] = (T)(mean + deviation * numbers[i]);                                                               \
         }                                                                                                              \
     }                                                                                                                  \
-    static void mask_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                 \
+    RANDOM_ROW(D, T, uniform, uint32_t, random_bits)                                                                   \
+    RANDOM_ROW(D, T, mask, uint32_t, random_bits)                                                                      \
+    RANDOM_ROW(D, T, normal, double, random_normal)
+#define RANDOM_ROW(D, T, name, S, draw)                                                                                \
+    static void name##_row_##D(void *out, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
     {                                                                                                                  \
-        T *out = out_;                                                                                                 \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            out[i] = (T)(rng_uniform(f->key, (uint64_t)(index + i * step)) < f->a ? 0 : f->b);                         \
+        S drawn[RANDOM_MOST];                                                                                          \
+        struct random_range r;                                                                                         \
+        for (int64_t i = 0; i < n; i += r.n) {                                                                         \
+            next_range(&r, f, index + i * step, step, n - i);                                                          \
+            draw(&r, drawn);                                                                                           \
+            name##_##D((T *)out + i, drawn, r.n, f);                                                                   \
         }                                                                                                              \
     }
 FLOAT_TYPES(RANDOM_ROWS, 0)
@@ -172,6 +199,8 @@ int tensor_fill_box(struct mesh_tensor *out, const struct box *local, mesh_shape
         to += local->offset[d] * out_stride;
         walk_push(&w, b->extent[d], (int64_t[WALK_OPERANDS]){ out_stride, stride });
     }
+    bool is_dense = walk_step(&w, 0) == 1; /* else rows are of elements that lie apart */
+    int64_t step = walk_step(&w, 1), inner = walk_inner(&w), n = is_dense ? inner : 1;
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
         for (int64_t i = 0; i < inner; i += n) {
             int64_t element = to + at.offset[0] + (is_dense ? 0 : i * walk_step(&w, 0));
@@ -180,8 +209,6 @@ int tensor_fill_box(struct mesh_tensor *out, const struct box *local, mesh_shape
     }
     return 0;
 }
-    bool is_dense = walk_step(&w, 0) == 1; /* else rows are of elements that lie apart */
-    int64_t step = walk_step(&w, 1), inner = walk_inner(&w), n = is_dense ? inner : 1;
 
 int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f)
 {

@@ -3,7 +3,6 @@
 #include "base/rng.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -21,8 +20,6 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/util.h"
-
-#define TWO_PI 6.283185307179586476925
 
 void rng_block(struct rng_key key, uint64_t block, uint32_t ret_words[4])
 {
@@ -43,16 +40,6 @@ uint32_t rng_bits(struct rng_key key, uint64_t index)
 double rng_uniform(struct rng_key key, uint64_t index)
 {
     return rng_bits(key, index) * 0x1p-32;
-}
-
-double rng_normal(struct rng_key key, uint64_t index)
-{
-    uint32_t words[4];
-    rng_block(key, index / 4, words);
-    const uint32_t *pair = &words[index % 4 / 2 * 2];
-    double radius = sqrt(-2 * log((pair[0] + 1.0) * 0x1p-32)); /* (0, 1]: the logarithm is finite */
-    double angle = TWO_PI * (pair[1] * 0x1p-32);
-    return radius * (index % 2 == 0 ? cos(angle) : sin(angle));
 }
 
 uint64_t rng_below(struct rng_key key, uint64_t index, uint64_t n)

@@ -17,7 +17,6 @@ struct rng_key {
 void rng_block(struct rng_key key, uint64_t block, uint32_t ret_words[4]); /* bits at 4 * block + 0..3, at once */
 uint32_t rng_bits(struct rng_key key, uint64_t index);
 double rng_uniform(struct rng_key key, uint64_t index); /* [0, 1), 32 bits */
-double rng_normal(struct rng_key key, uint64_t index);  /* Box-Muller on the pair of bits at index / 2 */
 uint64_t rng_below(struct rng_key key, uint64_t index,
                    uint64_t n); /* [0, n), n >= 1, bias under n / 2^32 (n / 2^64 for n over 2^32) */
 
