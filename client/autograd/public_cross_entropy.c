@@ -9,6 +9,7 @@
  * Where the classes are sharded, the logits stay where they are: log_softmax by shards (an all_reduce of the lines' maxima,
  * one of their sums), then each shard adds what its classes contribute (part of the sums above).  Backward sends nothing.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/group.h>
 #include <mesh/ops_reduce.h>
 
 #include <string.h>
@@ -19,6 +20,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
+#include "tensor/loss_rows.h"
 #include "tensor/shape.h"
 
 static int read_options(const char *name, const mesh_dtensor *logits, const mesh_cross_entropy_options *o,
@@ -140,7 +142,10 @@ static int check(mesh_dtensor *const *in, const struct op_attr *attr)
         s.in[i] = in[i]->shape;
         s.in_dtype[i] = in[i]->dtype;
     }
-    return op_table[OP_cross_entropy_rows].shape(&s);
+    int r = op_table[OP_cross_entropy_rows].shape(&s);
+    bool is_known_to_all = is_whole(in[1]) && in[1]->mesh->n_ranks == mesh_world_size();
+    struct loss_rows rows = { .all_classes = (int64_t)attr->value[1], .ignored = attr->index[0] };
+    return r < 0 || !is_known_to_all ? r : loss_check_targets(s.name, &rows, in[1]->local, 0, true);
 }
 
 static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_attr *attr, mesh_dtensor **ret_out)

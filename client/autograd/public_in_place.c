@@ -113,8 +113,8 @@ static int foresee(const struct update *u)
             return err_set(
                 MESH_EINVAL,
                 "%s: %.90s is pending, and its parts cannot be changed one by one; redistribute it first, or "
-                "use the form that makes a new tensor",
-                u->name, dtensor_text(x, text, sizeof text));
+                "use mesh_%.*s(), which makes a new tensor",
+                u->name, dtensor_text(x, text, sizeof text), (int)strlen(u->name) - 1, u->name);
         }
     }
     return 0;

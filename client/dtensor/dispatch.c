@@ -27,7 +27,8 @@ struct decision {
     mesh_dtype out_dtype[OP_MAX_OUTPUTS];
     int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
     struct window window;          /* used: what is fetched takes the place of redistributed inputs */
-    uint32_t is_whole;             /* bit i: every rank of the job has all of input i */
+    uint32_t is_whole;             /* bit i: every rank of the job gave all of input i */
+    uint32_t is_made_whole;        /* bit i: every rank of the job has all of it at the latest after its redistribution */
 };
 
 /* Words of 64 bits: few, because they are hashed at every call. */
@@ -142,13 +143,13 @@ static void find_local(const mesh_device_mesh *m, const struct op_shapes *s, str
     memcpy(inout->offset, b.offset, sizeof inout->offset);
 }
 
-static uint32_t find_whole(const mesh_device_mesh *m, const struct op_shapes *s, const struct op_choice *choice)
+static uint32_t find_whole(const mesh_device_mesh *m, const struct op_shapes *s, const mesh_placements *in)
 {
     uint32_t whole = 0;
     for (int i = 0; i < s->n_in && m->n_ranks == m->session->world_size; i++) {
         bool is_whole = s->has[i];
         for (int k = 0; k < m->ndim; k++) {
-            is_whole = is_whole && choice->in[i].at[k].kind == MESH_IS_REPLICATE;
+            is_whole = is_whole && in[i].at[k].kind == MESH_IS_REPLICATE;
         }
         whole |= is_whole ? 1U << i : 0;
     }
@@ -206,7 +207,8 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
         window_finish_attr(&d.window, op, in, &d.attr);
     }
     find_local(m, &s, &d);
-    d.is_whole = find_whole(m, &s, &d.choice);
+    d.is_whole = find_whole(m, &s, now);
+    d.is_made_whole = find_whole(m, &s, d.choice.in);
     *ret_decision = d;
     return 0;
 }
@@ -251,18 +253,24 @@ static int check_inputs(const struct op_row *op, uint64_t id, mesh_dtensor *cons
     return 0;
 }
 
-static int run_kernel(const struct op_row *op, const struct decision *d, struct mesh_tensor *const *local,
-                      struct mesh_tensor *const *out)
+static const struct mesh_tensor *whole_of(const struct decision *d, int i, const mesh_dtensor *x,
+                                          const struct mesh_tensor *local)
+{
+    return d->is_whole >> i & 1U ? x->local : d->is_made_whole >> i & 1U ? local : NULL;
+}
+
+static int run_kernel(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in,
+                      struct mesh_tensor *const *local, struct mesh_tensor *const *out)
 {
     struct kernel_call call = { .attr = &d->attr, .user = op->user };
     for (int i = 0; i < op->n_in; i++) {
         call.in[i] = local[i];
+        call.whole[i] = whole_of(d, i, in[i], local[i]);
     }
     for (int o = 0; o < op->n_out; o++) {
         call.out[o] = out[o];
     }
     memcpy(call.offset, d->offset, sizeof call.offset);
-    call.is_whole = d->is_whole;
     return kernel_run(op->kernel, &call);
 }
 
@@ -303,7 +311,7 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
         r = out[o] ? 0 : last_status();
     }
     if (r == 0 && in[0]->mesh->is_member) {
-        r = run_kernel(op, d, local, out);
+        r = run_kernel(op, d, in, local, out);
     }
     if (r == 0) {
         r = wrap(op, d, in[0]->mesh, out, ret_out);

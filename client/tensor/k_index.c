@@ -2,7 +2,7 @@
  *
  * Input 0 may be this rank's part of a dim that is split: places [offset, offset + extent) of attr.index[0].  Reading elsewhere
  * gives 0, adding elsewhere does nothing, so that the parts of all ranks add up.  A number outside the whole dim is an error; it
- * is known to all ranks when all have the same numbers (kernel_call.is_whole), else only this one has seen it.
+ * is known to all ranks when all have the same numbers (kernel_call.whole), else only this one has seen it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -57,12 +57,12 @@ static bool is_here(const struct range *r, int64_t at)
 /* Input k holds the numbers. */
 static int check_numbers(const struct kernel_call *c, const struct range *r, int k)
 {
-    const struct mesh_tensor *index = c->in[k];
+    bool is_known_to_all = c->whole[k] != NULL;
+    const struct mesh_tensor *index = is_known_to_all ? c->whole[k] : c->in[k];
     int64_t least = r->may_be_negative ? -r->extent : 0;
     for (int64_t i = 0; i < index->n; i++) {
         int64_t at = number_at(index, i);
         if (at < least || at >= r->extent) {
-            bool is_known_to_all = (c->is_whole >> k & 1U) != 0;
             return (is_known_to_all ? err_set : err_set_local)(
                 MESH_EINVAL, "%s: index %lld (number %lld of %sthe index tensor) is outside [%lld, %lld)", r->name,
                 (long long)at, (long long)i, is_known_to_all ? "" : "this rank's part of ", (long long)least,

@@ -35,8 +35,9 @@ struct kernel_call {
     const struct op_attr *attr;
     /* Where this rank's part of input 0 begins in the global tensor: offset[d] of dim d.  Messages count rows by it. */
     int64_t offset[MESH_MAX_NDIM];
-    const void *user;  /* of an operator that a program registered: whose it is */
-    uint32_t is_whole; /* bit i: all ranks have all of input i, so what is wrong with it they all see */
+    const void *user; /* of an operator that a program registered: whose it is */
+    /* All of input i where every rank of the job has it: what is wrong with it they all see.  Else NULL. */
+    const struct mesh_tensor *whole[OP_MAX_INPUTS];
 };
 typedef int (*kernel_fn)(const struct kernel_call *c);
 

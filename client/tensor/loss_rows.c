@@ -32,17 +32,17 @@ int64_t loss_target(const struct mesh_tensor *target, int64_t i)
     }
 }
 
-/* first_row: in the whole tensor, of this rank's part. */
-static int check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target,
-                         int64_t first_row, bool is_known_to_all)
+int loss_check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target, int64_t first_row,
+                       bool is_known_to_all)
 {
-    for (int64_t i = 0; i < r->n; i++) {
+    int64_t row = target->shape.ndim > 0 ? shape_inner(target->shape, 0) : 1;
+    for (int64_t i = 0; i < target->n; i++) {
         int64_t t = loss_target(target, i);
         if (t != r->ignored && (t < 0 || t >= r->all_classes)) {
             return (is_known_to_all ? err_set : err_set_local)(
                 MESH_EINVAL,
                 "%s: the target of row %lld is %lld, but there are %lld classes (and %lld is the ignored one)", name,
-                (long long)(first_row + i / r->inner), (long long)t, (long long)r->all_classes, (long long)r->ignored);
+                (long long)(first_row + i / row), (long long)t, (long long)r->all_classes, (long long)r->ignored);
         }
     }
     return 0;
@@ -50,7 +50,7 @@ static int check_targets(const char *name, const struct loss_rows *r, const stru
 
 int loss_check(const char *name, const struct loss_rows *r, const struct kernel_call *c, int x, int target)
 {
-    const struct mesh_tensor *t = c->in[target];
+    const struct mesh_tensor *t = c->in[target], *whole = c->whole[target];
     if (c->in[x]->dtype != MESH_F32 && c->in[x]->dtype != MESH_F64) {
         return unsupported_dtype(name, c->in[x]->dtype);
     }
@@ -58,7 +58,7 @@ int loss_check(const char *name, const struct loss_rows *r, const struct kernel_
         return unsupported_dtype("the target of a loss", t->dtype);
     }
     int64_t first_row = x == 0 && c->in[x]->shape.ndim > 1 ? c->offset[0] : 0;
-    return check_targets(name, r, t, first_row, (c->is_whole >> target & 1U) != 0);
+    return loss_check_targets(name, r, whole != NULL ? whole : t, whole != NULL ? 0 : first_row, whole != NULL);
 }
 
 void loss_store(struct mesh_tensor *t, int64_t i, double v)

@@ -11,6 +11,11 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char complaint[600];
 
+const char *ranks_complaint(void)
+{
+    return complaint;
+}
+
 int ranks_complain(const char *file, int line, const char *format, ...)
 {
     va_list args;

@@ -13,6 +13,9 @@ typedef int (*rank_fn)(void *arg);
 /* Runs fn(arg) as each of n ranks. */
 void ranks_run(int n, rank_fn fn, void *arg);
 
+/* The first complaint of this process; "" when there is none. */
+const char *ranks_complaint(void);
+
 /* Keeps the first complaint; returns a failure, for `return`. */
 int ranks_complain(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -36,7 +36,7 @@ static int many_in_flight(void *arg)
     return 0;
 }
 
-START_TEST(a_thousand_calls_in_flight_are_waited_for_in_reverse)
+START_TEST(case_many_a_thousand_calls_in_flight_are_waited_for_in_reverse)
 {
     run_world(_i, many_in_flight, NULL);
 }
@@ -165,7 +165,7 @@ static int pairs_in_both_orders(void *arg)
     return r;
 }
 
-START_TEST(groups_made_in_different_orders_do_not_wait_for_each_other)
+START_TEST(case_gord_groups_made_in_different_orders_do_not_wait_for_each_other)
 {
     run_world(_i, pairs_in_both_orders, NULL);
 }
@@ -188,7 +188,7 @@ static int permuted(void *arg)
     return r;
 }
 
-START_TEST(group_rank_is_the_place_in_the_list)
+START_TEST(case_gsrt_group_rank_is_the_place_in_the_list)
 {
     ck_assert_int_eq(world_run_linked(4, world_links[_i], 10000, permuted, NULL), 0);
 }
@@ -213,7 +213,7 @@ static int overlapping(void *arg)
     return 0;
 }
 
-START_TEST(overlapping_groups_interleave)
+START_TEST(case_govl_overlapping_groups_interleave)
 {
     ck_assert_int_eq(world_run_linked(4, world_links[_i], 10000, overlapping, NULL), 0);
 }
@@ -303,13 +303,13 @@ Suite *test_suite(void)
     Suite *s = suite_create("comm_async");
     TCase *c = tcase_create("async");
     tcase_set_timeout(c, 120);
-    tcase_add_loop_test(c, a_thousand_calls_in_flight_are_waited_for_in_reverse, 0, N_WORLDS);
+    tcase_add_loop_test(c, case_many_a_thousand_calls_in_flight_are_waited_for_in_reverse, 0, N_WORLDS);
     tcase_add_loop_test(c, the_control_thread_finishes_what_nobody_waits_for, 0, N_WORLDS);
     tcase_add_loop_test(c, a_scope_waits_for_dropped_handles, 0, N_WORLDS);
     tcase_add_loop_test(c, different_calls_in_flight_keep_their_order, 0, N_WORLDS);
-    tcase_add_loop_test(c, groups_made_in_different_orders_do_not_wait_for_each_other, 0, N_WORLDS);
-    tcase_add_loop_test(c, group_rank_is_the_place_in_the_list, 0, 3);
-    tcase_add_loop_test(c, overlapping_groups_interleave, 0, 3);
+    tcase_add_loop_test(c, case_gord_groups_made_in_different_orders_do_not_wait_for_each_other, 0, N_WORLDS);
+    tcase_add_loop_test(c, case_gsrt_group_rank_is_the_place_in_the_list, 0, 3);
+    tcase_add_loop_test(c, case_govl_overlapping_groups_interleave, 0, 3);
     tcase_add_loop_test(c, two_threads_of_a_rank_use_two_groups_at_once, 0, N_WORLDS);
     tcase_add_loop_test(c, looking_without_waiting_hands_the_group_to_and_fro, 0, N_WORLDS);
     suite_add_tcase(s, c);

@@ -106,7 +106,7 @@ static int four(void *arg)
     return 0;
 }
 
-START_TEST(numbers_of_four_ranks)
+START_TEST(case_sum_wrap_avg_fp16_rroot_rsm_numbers_of_four_ranks)
 {
     int r = world_run_linked(4, world_links[_i], 20000, four, NULL);
     ck_assert_msg(r == 0, "%s", err_last()->message);
@@ -140,7 +140,7 @@ static int truth_values(void *arg)
     return 0;
 }
 
-START_TEST(truth_values_of_two_ranks)
+START_TEST(case_bool_truth_values_of_two_ranks)
 {
     int r = world_run_linked(2, world_links[_i], 20000, truth_values, NULL);
     ck_assert_msg(r == 0, "%s", err_last()->message);
@@ -166,7 +166,7 @@ static int three(void *arg)
     return 0;
 }
 
-START_TEST(splits_of_three_ranks)
+START_TEST(case_rsv_a2a_splits_of_three_ranks)
 {
     int r = world_run_linked(3, world_links[_i], 20000, three, NULL);
     ck_assert_msg(r == 0, "%s", err_last()->message);
@@ -199,7 +199,7 @@ static int uneven_and_empty(void *arg)
     return 0;
 }
 
-START_TEST(uneven_and_empty_parts_of_four_ranks)
+START_TEST(case_agv_zero_uneven_and_empty_parts_of_four_ranks)
 {
     int r = world_run_linked(4, world_links[_i], 20000, uneven_and_empty, NULL);
     ck_assert_msg(r == 0, "%s", err_last()->message);
@@ -228,7 +228,7 @@ static int alone(void *arg)
     return 0;
 }
 
-START_TEST(one_rank_alone_keeps_every_bit)
+START_TEST(case_w1_a_rank_alone_keeps_every_bit)
 {
     int r = world_run_linked(1, world_links[_i], 20000, alone, NULL);
     ck_assert_msg(r == 0, "%s", err_last()->message);
@@ -240,11 +240,11 @@ Suite *test_suite(void)
     Suite *s = suite_create("comm_cases");
     TCase *c = tcase_create("cases");
     tcase_set_timeout(c, 60);
-    tcase_add_loop_test(c, numbers_of_four_ranks, 0, 3);
-    tcase_add_loop_test(c, truth_values_of_two_ranks, 0, 3);
-    tcase_add_loop_test(c, splits_of_three_ranks, 0, 3);
-    tcase_add_loop_test(c, uneven_and_empty_parts_of_four_ranks, 0, 3);
-    tcase_add_loop_test(c, one_rank_alone_keeps_every_bit, 0, 3);
+    tcase_add_loop_test(c, case_sum_wrap_avg_fp16_rroot_rsm_numbers_of_four_ranks, 0, 3);
+    tcase_add_loop_test(c, case_bool_truth_values_of_two_ranks, 0, 3);
+    tcase_add_loop_test(c, case_rsv_a2a_splits_of_three_ranks, 0, 3);
+    tcase_add_loop_test(c, case_agv_zero_uneven_and_empty_parts_of_four_ranks, 0, 3);
+    tcase_add_loop_test(c, case_w1_a_rank_alone_keeps_every_bit, 0, 3);
     suite_add_tcase(s, c);
     return s;
 }

@@ -383,7 +383,7 @@ static int odd_floats(void *arg)
     return r < 0 ? r : mesh_all_reduce(x + 1000, N_BITS - 1000, MESH_F32, MESH_SUM, mesh_world());
 }
 
-START_TEST(sums_have_the_same_bits_on_all_ranks_and_in_every_run)
+START_TEST(case_det_sums_have_the_same_bits_on_all_ranks_and_in_every_run)
 {
     int n = world_sizes[_i % (int)ARRAY_SIZE(world_sizes)];
     struct bits *b = get_memory(sizeof *b);
@@ -473,7 +473,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(c, reductions_are_right_for_every_dtype_op_and_count, 0, N_WORLDS);
     tcase_add_loop_test(c, moves_are_right_for_every_dtype_and_count, 0, N_WORLDS);
     tcase_add_loop_test(c, uneven_and_empty_splits_are_right, 0, N_WORLDS);
-    tcase_add_loop_test(c, sums_have_the_same_bits_on_all_ranks_and_in_every_run, 0, N_WORLDS);
+    tcase_add_loop_test(c, case_det_sums_have_the_same_bits_on_all_ranks_and_in_every_run, 0, N_WORLDS);
     tcase_add_loop_test(c, nan_survives_and_zeros_have_an_order, 0, N_WORLDS);
     tcase_add_loop_test(c, calls_and_bytes_are_counted, 0, N_WORLDS);
     suite_add_tcase(s, c);

@@ -164,7 +164,7 @@ static int differ(void *arg)
     return r < 0 ? r : expect(mesh_barrier(mesh_world()), MESH_EPOISONED, "group world failed earlier: rank");
 }
 
-START_TEST(different_calls_are_a_mismatch_on_every_rank)
+START_TEST(case_mdt_mop_different_calls_are_a_mismatch_on_every_rank)
 {
     static const int sizes[] = { 2, 3, 4, 5, 8, 9 };
     for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
@@ -223,7 +223,7 @@ static int survive(void *arg)
     return r < 0 ? r : (x == 4 ? 0 : wrong("the sum is %d", (int)x));
 }
 
-START_TEST(a_new_group_of_the_same_ranks_works_after_a_failure)
+START_TEST(case_pois_a_new_group_of_the_same_ranks_works_after_a_failure)
 {
     run(2, _i, 20000, survive, NULL);
 }
@@ -250,7 +250,7 @@ static int one_never_calls(void *arg)
     return r < 0 ? r : expect(mesh_barrier(mesh_world()), MESH_EPOISONED, "no answer of");
 }
 
-START_TEST(a_rank_that_never_calls_is_named_at_the_deadline)
+START_TEST(case_miss_a_rank_that_never_calls_is_named_at_the_deadline)
 {
     run(_i / N_LINKS + 2, _i % N_LINKS, 300, one_never_calls, NULL);
 }
@@ -404,7 +404,7 @@ static int free_in_flight(void *arg)
     return expect(mesh_wait(w, 0), MESH_EABORTED, "freed with calls in flight");
 }
 
-START_TEST(freeing_a_group_ends_its_calls)
+START_TEST(case_gdst_freeing_a_group_ends_its_calls)
 {
     run(2, _i, 20000, free_in_flight, NULL);
 }
@@ -521,18 +521,19 @@ Suite *test_suite(void)
     Suite *s = suite_create("comm_failures");
     TCase *c = tcase_create("failures");
     tcase_set_timeout(c, 60);
-    tcase_add_loop_test(c, different_calls_are_a_mismatch_on_every_rank, 0, (int)ARRAY_SIZE(differences) * N_LINKS);
+    tcase_add_loop_test(c, case_mdt_mop_different_calls_are_a_mismatch_on_every_rank, 0,
+                        (int)ARRAY_SIZE(differences) * N_LINKS);
     tcase_add_loop_test(c, a_forgotten_call_is_a_mismatch, 0, N_LINKS);
     tcase_add_loop_test(c, all_gather_of_different_counts_is_a_mismatch_on_all_ranks, 0, N_LINKS);
-    tcase_add_loop_test(c, a_new_group_of_the_same_ranks_works_after_a_failure, 0, N_LINKS);
-    tcase_add_loop_test(c, a_rank_that_never_calls_is_named_at_the_deadline, 0, 3 * N_LINKS);
+    tcase_add_loop_test(c, case_pois_a_new_group_of_the_same_ranks_works_after_a_failure, 0, N_LINKS);
+    tcase_add_loop_test(c, case_miss_a_rank_that_never_calls_is_named_at_the_deadline, 0, 3 * N_LINKS);
     tcase_add_loop_test(c, a_call_that_nobody_waits_for_times_out_by_itself, 0, N_LINKS);
     tcase_add_loop_test(c, a_wait_may_be_shorter_than_its_call, 0, N_LINKS);
     tcase_add_loop_test(c, a_rank_that_left_early_is_named, 0, 3 * N_LINKS);
     tcase_add_loop_test(c, what_a_rank_sent_before_it_left_arrives, 0, N_LINKS);
     tcase_add_loop_test(c, an_abort_ends_pending_and_later_calls_of_all_ranks, 0, 3 * N_LINKS);
     tcase_add_loop_test(c, a_function_that_fails_ends_the_world_with_its_error, 0, N_LINKS);
-    tcase_add_loop_test(c, freeing_a_group_ends_its_calls, 0, N_LINKS);
+    tcase_add_loop_test(c, case_gdst_freeing_a_group_ends_its_calls, 0, N_LINKS);
     tcase_add_loop_test(c, bad_arguments_are_refused_before_any_traffic, 0, N_LINKS);
     tcase_add_loop_test(c, twenty_worlds_in_a_row_leave_nothing_open, 0, N_LINKS);
     tcase_add_test(c, a_world_of_one_needs_nobody);

@@ -88,7 +88,7 @@ static int members_only(void *arg)
     return r < 0 || (x == 4 && mesh_group_rank(g) == (mesh_rank() == 3 ? 0 : 1)) ? r : wrong("the sum is %d", (int)x);
 }
 
-START_TEST(a_group_needs_nobody_but_its_members)
+START_TEST(case_gmem_a_group_needs_nobody_but_its_members)
 {
     int r = world_run_linked(4, world_links[_i], 20000, members_only, NULL);
     ck_assert_msg(r == 0, "%s", err_last()->message);
@@ -193,7 +193,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(c, a_split_orders_ranks_by_key, 0, N_WORLDS);
     tcase_add_loop_test(c, a_split_of_a_group_keeps_its_order_and_leaves_out_who_has_no_color, 0, N_WORLDS);
     tcase_add_loop_test(c, a_split_into_nothing_is_refused, 0, (int)ARRAY_SIZE(world_sizes));
-    tcase_add_loop_test(c, a_group_needs_nobody_but_its_members, 0, 3);
+    tcase_add_loop_test(c, case_gmem_a_group_needs_nobody_but_its_members, 0, 3);
     tcase_add_loop_test(c, a_monitored_barrier_ends_when_all_have_come, 0, N_WORLDS);
     tcase_add_loop_test(c, a_monitored_barrier_names_all_who_are_late_on_every_rank, 0, 3);
     tcase_add_loop_test(c, several_buffers_are_reduced_in_one_call, 0, N_WORLDS);

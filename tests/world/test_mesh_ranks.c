@@ -65,7 +65,7 @@ static int outside(void *arg)
     return 0;
 }
 
-START_TEST(a_rank_outside_the_mesh_makes_the_same_calls_and_holds_nothing)
+START_TEST(case_mout_a_rank_outside_the_mesh_makes_the_same_calls_and_holds_nothing)
 {
     ranks_run(4, outside, NULL);
 }
@@ -121,7 +121,7 @@ static int refuse(void *arg)
     return ends_with(s, MESH_EINVAL, "the ranks are NULL: 2 are needed");
 }
 
-START_TEST(ranks_that_do_not_exist_or_stand_twice_are_refused_everywhere)
+START_TEST(case_mdup_ranks_that_do_not_exist_or_stand_twice_are_refused_everywhere)
 {
     ranks_run(4, refuse, NULL);
 }
@@ -140,7 +140,7 @@ static int half(void *arg)
     return 0;
 }
 
-START_TEST(a_mesh_of_half_the_ranks_leaves_the_others_alone)
+START_TEST(case_m23_a_mesh_of_half_the_ranks_leaves_the_others_alone)
 {
     ranks_run(4, half, NULL);
 }
@@ -174,7 +174,7 @@ static int turned(void *arg)
     return 0;
 }
 
-START_TEST(parts_follow_the_order_of_the_mesh_not_of_the_ranks)
+START_TEST(case_mperm_parts_follow_the_order_of_the_mesh_not_of_the_ranks)
 {
     ranks_run(4, turned, NULL);
 }
@@ -194,7 +194,7 @@ static int across(void *arg)
     return 0;
 }
 
-START_TEST(lines_of_a_turned_mesh_are_its_columns_and_rows)
+START_TEST(case_mtr_lines_of_a_turned_mesh_are_its_columns_and_rows)
 {
     ranks_run(4, across, NULL);
 }
@@ -217,7 +217,7 @@ static int alone(void *arg)
     return 0;
 }
 
-START_TEST(a_line_of_one_rank_moves_nothing)
+START_TEST(case_m1_a_line_of_one_rank_moves_nothing)
 {
     ranks_run(4, alone, NULL);
 }
@@ -241,7 +241,7 @@ static int cheap(void *arg)
     return 0;
 }
 
-START_TEST(a_mesh_of_given_ranks_is_made_without_a_message)
+START_TEST(case_mcost_a_mesh_of_given_ranks_is_made_without_a_message)
 {
     ranks_run(16, cheap, NULL);
 }
@@ -275,14 +275,14 @@ Suite *test_suite(void)
 {
     Suite *s = suite_create("meshes of given ranks");
     TCase *t = tcase_create("meshes of given ranks");
-    tcase_add_test(t, a_rank_outside_the_mesh_makes_the_same_calls_and_holds_nothing);
+    tcase_add_test(t, case_mout_a_rank_outside_the_mesh_makes_the_same_calls_and_holds_nothing);
     tcase_add_test(t, gradients_pass_by_a_rank_outside);
-    tcase_add_test(t, ranks_that_do_not_exist_or_stand_twice_are_refused_everywhere);
-    tcase_add_test(t, a_mesh_of_half_the_ranks_leaves_the_others_alone);
-    tcase_add_test(t, parts_follow_the_order_of_the_mesh_not_of_the_ranks);
-    tcase_add_test(t, lines_of_a_turned_mesh_are_its_columns_and_rows);
-    tcase_add_test(t, a_line_of_one_rank_moves_nothing);
-    tcase_add_test(t, a_mesh_of_given_ranks_is_made_without_a_message);
+    tcase_add_test(t, case_mdup_ranks_that_do_not_exist_or_stand_twice_are_refused_everywhere);
+    tcase_add_test(t, case_m23_a_mesh_of_half_the_ranks_leaves_the_others_alone);
+    tcase_add_test(t, case_mperm_parts_follow_the_order_of_the_mesh_not_of_the_ranks);
+    tcase_add_test(t, case_mtr_lines_of_a_turned_mesh_are_its_columns_and_rows);
+    tcase_add_test(t, case_m1_a_line_of_one_rank_moves_nothing);
+    tcase_add_test(t, case_mcost_a_mesh_of_given_ranks_is_made_without_a_message);
     tcase_add_test(t, some_dims_flatten_to_one);
     suite_add_tcase(s, t);
     return s;

@@ -93,7 +93,7 @@ static int draw_everywhere(void *arg)
 }
 
 /* 155 rnd, 157 drop, 161 (no two ranks share a stream) */
-START_TEST(every_mesh_and_layout_draws_the_bits_of_one_process)
+START_TEST(case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process)
 {
     static const mesh_shape meshes[] = {
         { .ndim = 1, .dim = { 1 } },       { .ndim = 1, .dim = { 2 } },    { .ndim = 1, .dim = { 4 } },
@@ -127,7 +127,7 @@ static int second_draw(void *arg)
     return 0;
 }
 
-START_TEST(the_second_draw_does_not_depend_on_the_layout_of_the_first)
+START_TEST(case_rnd2_the_second_draw_does_not_depend_on_the_layout_of_the_first)
 {
     ranks_run(4, second_draw, NULL);
 }
@@ -167,7 +167,7 @@ static int dropout(void *arg)
     return ends_with(s, MESH_EINVAL, "deviation");
 }
 
-START_TEST(dropout_scales_what_it_keeps_and_refuses_pending_sums)
+START_TEST(case_drop_what_is_kept_is_scaled_and_pending_sums_are_refused)
 {
     ranks_run(4, dropout, NULL);
 }
@@ -182,7 +182,7 @@ static int seeds_differ(void *arg)
     return ends_with(s, MESH_EMISMATCH, "seed");
 }
 
-START_TEST(different_seeds_are_an_error_everywhere)
+START_TEST(case_seed_different_seeds_are_an_error_everywhere)
 {
     ranks_run(4, seeds_differ, NULL);
 }
@@ -204,7 +204,7 @@ static int moments(void *arg)
     return 0;
 }
 
-START_TEST(mean_and_variance_of_many_draws_are_within_five_sigma)
+START_TEST(case_dist_mean_and_variance_of_many_draws_are_within_five_sigma)
 {
     ranks_run(4, moments, NULL);
 }
@@ -215,11 +215,11 @@ Suite *test_suite(void)
     Suite *s = suite_create("random");
     TCase *t = tcase_create("random");
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, every_mesh_and_layout_draws_the_bits_of_one_process);
-    tcase_add_test(t, the_second_draw_does_not_depend_on_the_layout_of_the_first);
-    tcase_add_test(t, dropout_scales_what_it_keeps_and_refuses_pending_sums);
-    tcase_add_test(t, different_seeds_are_an_error_everywhere);
-    tcase_add_test(t, mean_and_variance_of_many_draws_are_within_five_sigma);
+    tcase_add_test(t, case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process);
+    tcase_add_test(t, case_rnd2_the_second_draw_does_not_depend_on_the_layout_of_the_first);
+    tcase_add_test(t, case_drop_what_is_kept_is_scaled_and_pending_sums_are_refused);
+    tcase_add_test(t, case_seed_different_seeds_are_an_error_everywhere);
+    tcase_add_test(t, case_dist_mean_and_variance_of_many_draws_are_within_five_sigma);
     suite_add_tcase(s, t);
     return s;
 }

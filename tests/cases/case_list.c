@@ -1,4 +1,4 @@
-/* tests/world/case_list.c - how the tests of the case list make tensors and look at them.
+/* tests/cases/case_list.c - how the tests of the case list make tensors and look at them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "case_list.h"
 
@@ -11,6 +11,11 @@ static int64_t numel(mesh_shape s)
         n *= s.dim[d];
     }
     return n;
+}
+
+mesh_device_mesh *case_plane(int rows, int columns)
+{
+    return mesh_init_device_mesh("cpu", SHAPE(rows, columns), MESH_NAMES("a", "b"));
 }
 
 int case_refused(mesh_scope *s, mesh_status status, const char *words)
@@ -57,6 +62,8 @@ static double number_at(mesh_tensor *t, int64_t i)
         return ((int32_t *)data)[i];
     case MESH_I64:
         return (double)((int64_t *)data)[i];
+    case MESH_BOOL:
+        return ((bool *)data)[i];
     default:
         return ((double *)data)[i];
     }
@@ -109,4 +116,16 @@ uint64_t case_n_bytes(void)
         n += mesh_comm_bytes((mesh_comm_kind)kind);
     }
     return n;
+}
+
+int case_elements_are(const char *file, int line, mesh_dtensor *x, const double *want, size_t n)
+{
+    mesh_tensor *t = x != NULL ? mesh_full_tensor(x) : NULL;
+    if (t == NULL || (size_t)numel(mesh_tensor_shape(t)) != n) {
+        return ranks_complain(file, line, "no tensor of %zu elements: %s", n, mesh_last_error()->message);
+    }
+    for (size_t i = 0; i < n; i++) {
+        REQUIRE_OK(ranks_near(file, line, number_at(t, (int64_t)i), want[i], 1e-7));
+    }
+    return 0;
 }
