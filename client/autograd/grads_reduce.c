@@ -5,6 +5,7 @@
 #include "autograd/sharded.h"
 
 #include "autograd/apply.h"
+#include "dtensor/along_sort.h"
 
 static mesh_dtensor *kept(const struct grad_call *c, mesh_dtensor *y)
 {
@@ -73,8 +74,14 @@ const struct gradient g_cumsum = { cumsum, { 0 } };
 static void sort(struct grad_call *c)
 {
     int dim = c->node->attr.dim[0];
+    mesh_dtensor *found = c->node->in[1];
     struct op_attr attr = { .dim = { dim }, .index = { c->node->in_shape[0].dim[dim] } };
-    c->dx[0] = grad_op2(OP_put_along, c->dy, c->node->in[1], &attr);
+    if (is_sharded_along(found, UINT32_C(1) << dim)) { /* a sort that left the dim spread over ranks */
+        mesh_dtensor *dy = dtensor_redistribute(c->dy, &found->placements);
+        c->dx[0] = dy == NULL ? NULL : along_put(dy, found, dim);
+    } else {
+        c->dx[0] = grad_op2(OP_put_along, c->dy, found, &attr);
+    }
 }
 const struct gradient g_sort = { sort, { NEEDS_IN1 } };
 

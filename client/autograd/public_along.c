@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "core/scope.h"
 #include "dtensor/along.h"
+#include "dtensor/along_sort.h"
 #include "tensor/shape.h"
 
 static int last_status(void)
@@ -85,13 +86,40 @@ static void give(int r, mesh_dtensor *const *out, mesh_dtensor **ret_values, mes
     }
 }
 
+#define SORT_LEAST_PLACES 1024 /* per part: the messages of a sort in place cost more than gathering fewer */
+
+/* Whether the rules have nothing better than to gather the dim: no other dim is free to be split instead. */
+static bool sorts_in_place(mesh_dtensor *x, const struct op_attr *attr)
+{
+    int dim = attr->dim[0];
+    struct op_outcome y;
+    mesh_dtensor *in[OP_MAX_INPUTS] = { x };
+    if (!is_sharded_along(x, UINT32_C(1) << dim) || x->shape.dim[dim] / along_parts(x, dim) < SORT_LEAST_PLACES ||
+        op_foresee(OP_sort, in, attr, &y) < 0) {
+        return false;
+    }
+    for (int m = 0; m < x->placements.n; m++) {
+        if (x->mesh->size[m] > 1 && x->placements.at[m].kind == MESH_IS_SHARD &&
+            y.placements.at[m].kind == MESH_IS_REPLICATE) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor **ret_out)
 {
     struct op_attr attr;
-    mesh_dtensor *in[OP_MAX_INPUTS] = { x };
     int r = dim_attr("sort", x, dim, &attr);
     attr.mode = descending;
-    r = r < 0 ? r : apply_plain(OP_sort, in, &attr, ret_out);
+    if (r == 0 && is_sharded_along(x, UINT32_C(1) << attr.dim[0])) {
+        x = settled(x);
+        r = x == NULL ? last_status() : 0;
+    }
+    mesh_dtensor *in[OP_MAX_INPUTS] = { x };
+    if (r == 0) {
+        r = sorts_in_place(x, &attr) ? along_sort(x, &attr, ret_out) : apply_plain(OP_sort, in, &attr, ret_out);
+    }
     return r < 0 ? r : record_choice(OP_sort, x, &attr, ret_out);
 }
 

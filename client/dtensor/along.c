@@ -98,7 +98,7 @@ static mesh_dtensor *carry_of(mesh_dtensor *x, const struct op_attr *attr, struc
     struct kernel_call call = { .in = { x->local }, .out = { total }, .attr = &sum };
     struct mesh_tensor *carry = new_local(x, local, total->dtype);
     if (carry != NULL && x->mesh->is_member) {
-        if (k_sum(&call) < 0) {
+        if (kernel_run(k_sum, &call) < 0) {
             tensor_unref(carry);
             return NULL;
         }
@@ -122,7 +122,7 @@ int along_cumsum(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor **ret
     if (r == 0 && is_member) {
         struct kernel_call call = { .in = { x->local, first }, .out = { sum }, .attr = attr };
         pick(first, carry->local, dim, my_part(x, dim));
-        r = k_cumsum(&call);
+        r = kernel_run(k_cumsum, &call);
     }
     tensor_unref(first);
     if (r < 0) {
@@ -152,7 +152,7 @@ static int largest(const mesh_dtensor *x, const struct op_attr *attr, struct mes
         if (offset != NULL) {
             memcpy(call.offset, offset, sizeof call.offset);
         }
-        r = k_topk(&call);
+        r = kernel_run(k_topk, &call);
     }
     if (r < 0) {
         tensor_unref(values);

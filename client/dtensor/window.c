@@ -12,7 +12,7 @@ static uint32_t splitters(const struct window *w, mesh_dtensor *const *in, int n
     uint32_t found = 0;
     for (int i = 0; i < n_in && in[i] != NULL; i++) {
         for (int m = 0; m < in[i]->placements.n; m++) {
-            bool counts = w->in[i].map != WINDOW_STAYS && window_splits(in[i], m, w->dim);
+            bool counts = w->in[i].map != WINDOW_STAYS && sharers_split(in[i], m, w->dim);
             found |= counts ? UINT32_C(1) << m : 0;
         }
     }
@@ -101,7 +101,7 @@ static int split_dim(const mesh_dtensor *x, uint32_t dims)
     int found = -1;
     for (int m = 0; m < x->placements.n; m++) {
         mesh_placement p = x->placements.at[m];
-        if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && window_splits(x, m, p.dim)) {
+        if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && sharers_split(x, m, p.dim)) {
             if (found >= 0 && found != p.dim) {
                 return -1;
             }
@@ -205,18 +205,15 @@ static bool step_coordinate(const mesh_device_mesh *m, uint32_t mesh_dims, int *
 static bool is_local_at(const struct window *w, mesh_dtensor *const *in, int n_in, const int *coordinate)
 {
     const mesh_device_mesh *m = in[0]->mesh;
-    struct chunk out = window_chunk(m, w->mesh_dims, coordinate, w->out_extent);
+    struct chunk out = sharers_chunk_at(m, w->mesh_dims, coordinate, w->out_extent);
     for (int i = 0; i < n_in && in[i] != NULL; i++) {
         if (w->in[i].map == WINDOW_STAYS) {
             continue;
         }
-        uint32_t own = 0;
-        for (int k = 0; k < m->ndim; k++) {
-            own |= window_splits(in[i], k, w->dim) ? UINT32_C(1) << k : 0;
-        }
         int64_t extent = in[i]->shape.dim[w->dim];
         struct spans s = window_wanted(w, i, extent, out);
-        if (spans_overlap(&s, window_chunk(m, own, coordinate, extent)) < s.length) {
+        if (spans_overlap(&s, sharers_chunk_at(m, sharers_of(in[i], w->dim).mesh_dims, coordinate, extent)) <
+            s.length) {
             return false;
         }
     }
@@ -276,7 +273,7 @@ void window_finish_attr(const struct window *w, const struct op_row *op, mesh_dt
 {
     enum op_id id = (enum op_id)(op - op_table);
     const mesh_device_mesh *m = in[0]->mesh;
-    struct chunk out = window_chunk(m, w->mesh_dims, m->coordinate, w->out_extent);
+    struct chunk out = sharers_chunk_at(m, w->mesh_dims, m->coordinate, w->out_extent);
     int which = w->is_pending ? 1 : 0, along = w->dim - 2;
     int64_t shift = w->in[which].shift, extent = in[which]->shape.dim[w->dim];
     int64_t begin = window_wanted(w, which, extent, out).begin;

@@ -13,6 +13,7 @@
 #define DTENSOR_WINDOW_H
 
 #include "dtensor/dispatch.h"
+#include "dtensor/sharers.h"
 
 /* From which places of an input those from `first` to `end` of the result are made. */
 enum window_map {
@@ -52,12 +53,6 @@ void window_finish_attr(const struct window *w, const struct op_row *op, mesh_dt
 struct mesh_tensor *window_fetch(const struct window *w, int i, const mesh_dtensor *x);
 
 /* --- inside --------------------------------------------------------------------------------------------------------- */
-
-/* Whether a mesh dim of several ranks splits the dim into chunks. */
-bool window_splits(const mesh_dtensor *x, int mesh_dim, int dim);
-
-/* Chunk of an extent that the mesh dims of the set split, at a coordinate. */
-struct chunk window_chunk(const mesh_device_mesh *m, uint32_t mesh_dims, const int *coordinate, int64_t extent);
 
 /* `length` places of an input from `begin` on, going round at its extent; in the order in which they stand in the result. */
 struct spans {

@@ -3,24 +3,6 @@
 #include "base/util.h"
 #include "dtensor/window.h"
 
-bool window_splits(const mesh_dtensor *x, int mesh_dim, int dim)
-{
-    mesh_placement p = x->placements.at[mesh_dim];
-    return p.kind == MESH_IS_SHARD && p.dim == dim && x->mesh->size[mesh_dim] > 1;
-}
-
-struct chunk window_chunk(const mesh_device_mesh *m, uint32_t mesh_dims, const int *coordinate, int64_t extent)
-{
-    struct chunk all = { 0, extent };
-    for (int i = 0; i < m->ndim; i++) {
-        if ((mesh_dims >> i & 1U) != 0) {
-            struct chunk c = layout_chunk(all.extent, m->size[i], coordinate[i]);
-            all = (struct chunk){ all.offset + c.offset, c.extent };
-        }
-    }
-    return all;
-}
-
 static int64_t divide_down(int64_t a, int64_t b)
 {
     return a / b - (a % b < 0);

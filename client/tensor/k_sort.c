@@ -3,8 +3,8 @@
  * A merge sort of positions, so equal elements keep their order whichever way it runs; NaN is the largest.  Few of many are
  * selected with a heap of as many, in the same order.
  *     sort       mode 1: descending
- *     topk       the index[0] largest, descending.  in[1], when there is one, has the elements' indices, INT64_MAX for an
- *                element that is not there; a line with fewer elements than that is filled up with such ones
+ *     topk       the index[0] largest, descending; a line with fewer elements is filled up with such as are not there
+ * In both in[1], when there is one, has the elements' indices, INT64_MAX for an element that is not there.
  *     put_along  the adjoint of both: dy added into zeros of extent index[0] at the indices
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -198,17 +198,22 @@ static int sort_lines(const char *name, struct sorting *s)
     return 0;
 }
 
+static int sort_given(const char *name, const struct kernel_call *c, bool is_descending)
+{
+    struct sorting s = { .c = c, .is_descending = is_descending };
+    s.given = c->in[1] != NULL ? c->in[1]->data : NULL;
+    s.first = c->in[0]->shape.dim[c->attr->dim[0]] > 0 ? c->offset[c->attr->dim[0]] : 0;
+    return sort_lines(name, &s);
+}
+
 int k_sort(const struct kernel_call *c)
 {
-    return sort_lines("sort", &(struct sorting){ .c = c, .is_descending = c->attr->mode != 0 });
+    return sort_given("sort", c, c->attr->mode != 0);
 }
 
 int k_topk(const struct kernel_call *c)
 {
-    struct sorting s = { .c = c, .is_descending = true };
-    s.given = c->in[1] != NULL ? c->in[1]->data : NULL;
-    s.first = c->in[0]->shape.dim[c->attr->dim[0]] > 0 ? c->offset[c->attr->dim[0]] : 0;
-    return sort_lines("topk", &s);
+    return sort_given("topk", c, true);
 }
 
 #define PUT(D, T, U, unused)                                                                                           \

@@ -187,7 +187,7 @@ int k_prod_share(const struct kernel_call *c);
 /* Along dim[0]. */
 int k_cumsum(
     const struct kernel_call *c); /* mode 1: from the end; in[1] or NULL: what each line begins with, f64 or i64 */
-int k_sort(const struct kernel_call *c);      /* out: values, indices (i64); mode 1: descending */
+int k_sort(const struct kernel_call *c);      /* out: values, indices (i64); mode 1: descending; in[1] as for topk */
 int k_topk(const struct kernel_call *c);      /* out: values, indices; in[1] or NULL: the elements' indices */
 int k_put_along(const struct kernel_call *c); /* dy, indices: the adjoint of sort and topk; index[0] the extent */
 
