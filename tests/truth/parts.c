@@ -10,6 +10,17 @@
 #include "base/dtype.h"
 #include "tensor/shape.h"
 
+#define KINDS_MAX  (MESH_MAX_NDIM + 8)
+#define EXTENT_MAX 64
+
+/* ck_assert writes a line to a file each time. */
+static void must(bool claim)
+{
+    if (!claim) {
+        ck_abort_msg("parts: no memory, or a dtype that has no cases");
+    }
+}
+
 double tensor_number(const struct mesh_tensor *t, int64_t i)
 {
     switch (t->dtype) {
@@ -23,7 +34,7 @@ double tensor_number(const struct mesh_tensor *t, int64_t i)
     case MESH_BOOL:
         return ((const uint8_t *)t->data)[i];
     default:
-        ck_assert_int_eq(t->dtype, MESH_I64);
+        must(t->dtype == MESH_I64);
         return (double)((const int64_t *)t->data)[i];
     }
 }
@@ -47,7 +58,7 @@ void tensor_set_number(struct mesh_tensor *t, int64_t i, double v)
         ((uint8_t *)t->data)[i] = v > 0;
         return;
     default:
-        ck_assert_int_eq(t->dtype, MESH_I64);
+        must(t->dtype == MESH_I64);
         ((int64_t *)t->data)[i] = (int64_t)v;
         return;
     }
@@ -64,7 +75,7 @@ static void set_neutral(struct mesh_tensor *t, int64_t i, mesh_reduce_op op)
     } else if (t->dtype == MESH_I32) {
         ((int32_t *)t->data)[i] = op == MESH_MAX ? INT32_MIN : INT32_MAX;
     } else {
-        ck_assert_int_eq(t->dtype, MESH_I64);
+        must(t->dtype == MESH_I64);
         ((int64_t *)t->data)[i] = op == MESH_MAX ? INT64_MIN : INT64_MAX;
     }
 }
@@ -72,7 +83,7 @@ static void set_neutral(struct mesh_tensor *t, int64_t i, mesh_reduce_op op)
 struct mesh_tensor *sample_tensor(mesh_shape s, mesh_dtype t, int seed)
 {
     struct mesh_tensor *out = tensor_new(s, t);
-    ck_assert_ptr_nonnull(out);
+    must(out != NULL);
     for (int64_t i = 0; i < out->n; i++) {
         int64_t k = (i * 37 + seed * 11) % 23 - 11;
         double v = k == 0 ? 5 : (double)k;
@@ -155,11 +166,12 @@ static double uneven_part(double v, int64_t i, mesh_reduce_op op, int n, int c, 
     return rest;
 }
 
-static void set_part(struct mesh_tensor *t, int64_t i, double v, const struct cut *c, const int *at)
+/* Element i of the part, which is `element` of the whole. */
+static void set_part(struct mesh_tensor *t, int64_t i, int64_t element, double v, const struct cut *c, const int *at)
 {
     for (int m = 0; m < c->ndim; m++) {
         if (c->p.at[m].kind == MESH_IS_PARTIAL) {
-            v = uneven_part(v, i + 2 * c->salt, c->p.at[m].op, c->size[m], at[m], m);
+            v = uneven_part(v, element + 2 * c->salt, c->p.at[m].op, c->size[m], at[m], m);
         }
     }
     tensor_set_number(t, i, v);
@@ -175,25 +187,85 @@ static void set_value_or_neutral(struct mesh_tensor *t, int64_t i, double v, con
     }
 }
 
+/* The places of one dim that a rank holds, in order: level by level, a list is cut and cut again. */
+struct list {
+    int64_t n, at[EXTENT_MAX];
+};
+
+static int64_t chunk_width(int64_t n, int64_t parts)
+{
+    return (n + parts - 1) / parts;
+}
+
+/* Of each of `factor` chunks of the list, the rank's piece. */
+static void keep_piece(struct list *l, int factor, int parts, int rank)
+{
+    struct list kept = { .n = 0 };
+    int64_t width = chunk_width(l->n, factor);
+    for (int64_t begin = 0; begin < l->n; begin += width) {
+        int64_t n = l->n - begin < width ? l->n - begin : width, piece = chunk_width(n, parts);
+        for (int64_t k = piece * rank; k < n && k < piece * (rank + 1); k++) {
+            kept.at[kept.n++] = l->at[begin + k];
+        }
+    }
+    *l = kept;
+}
+
+static void list_places(int64_t extent, int dim, const struct cut *c, const int *at, struct list *ret_list)
+{
+    must(extent <= EXTENT_MAX);
+    ret_list->n = extent;
+    for (int64_t i = 0; i < extent; i++) {
+        ret_list->at[i] = i;
+    }
+    for (int m = 0; m < c->ndim; m++) {
+        if (placement_splits(c->p.at[m], dim)) {
+            keep_piece(ret_list, placement_factor(c->p.at[m]), c->size[m], at[m]);
+        }
+    }
+}
+
+/* Where each element of the part at a coordinate is in the whole, row-major; the caller frees. */
+static int64_t *list_elements(mesh_shape whole, const struct cut *c, const int *at, int64_t *ret_n)
+{
+    struct list places[MESH_MAX_NDIM];
+    int64_t n = 1;
+    for (int d = 0; d < whole.ndim; d++) {
+        list_places(whole.dim[d], d, c, at, &places[d]);
+        n *= places[d].n;
+    }
+    int64_t *elements = malloc((size_t)n * sizeof *elements + 1);
+    must(elements != NULL);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t rest = i, index = 0, stride = 1;
+        for (int d = whole.ndim - 1; d >= 0; d--) {
+            index += places[d].at[rest % places[d].n] * stride;
+            rest /= places[d].n;
+            stride *= whole.dim[d];
+        }
+        elements[i] = index;
+    }
+    *ret_n = n;
+    return elements;
+}
+
 struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *c, int rank, enum split split)
 {
     int at[MESH_MAX_MESH_NDIM];
-    struct box b;
-    struct mesh_tensor *full = tensor_new(whole->shape, whole->dtype);
-    ck_assert_ptr_nonnull(full);
+    int64_t n;
     cut_coordinate(c, rank, at);
-    for (int64_t i = 0; i < whole->n; i++) {
+    int64_t *elements = list_elements(whole->shape, c, at, &n);
+    struct mesh_tensor *part = tensor_new(layout_local_shape(whole->shape, c->size, at, &c->p), whole->dtype);
+    must(part != NULL && part->n == n);
+    for (int64_t i = 0; i < n; i++) {
+        double v = tensor_number(whole, elements[i]);
         if (split == SPLIT_UNEVEN) {
-            set_part(full, i, tensor_number(whole, i), c, at);
+            set_part(part, i, elements[i], v, c, at);
         } else {
-            set_value_or_neutral(full, i, tensor_number(whole, i), c, at);
+            set_value_or_neutral(part, i, v, c, at);
         }
     }
-    struct mesh_tensor *part = tensor_new(layout_local_shape(whole->shape, c->size, at, &c->p), whole->dtype);
-    ck_assert_ptr_nonnull(part);
-    layout_box(whole->shape, c->size, at, &c->p, &b);
-    box_pack(part->data, full->data, whole->shape, &b, dtype_size(whole->dtype));
-    tensor_unref(full);
+    free(elements);
     return part;
 }
 
@@ -205,26 +277,21 @@ struct joiner {
     bool same;
 };
 
-/* The elements of one rank's box, zeros elsewhere. */
+/* The elements of one rank, zeros elsewhere. */
 static void place_part(struct joiner *j, const int *at, double *out)
 {
-    struct box b;
     int rank = 0;
+    int64_t n;
     for (int m = 0; m < j->cut->ndim; m++) {
         rank = rank * j->cut->size[m] + at[m];
     }
-    const struct mesh_tensor *part = j->parts[rank];
-    layout_box(j->global, j->cut->size, at, &j->cut->p, &b);
+    int64_t *elements = list_elements(j->global, j->cut, at, &n);
+    must(j->parts[rank]->n == n);
     memset(out, 0, (size_t)j->n * sizeof *out);
-    for (int64_t i = 0; i < part->n; i++) {
-        int64_t rest = i, index = 0, stride = 1;
-        for (int d = b.ndim - 1; d >= 0; d--) {
-            index += (b.offset[d] + rest % b.extent[d]) * stride;
-            rest /= b.extent[d];
-            stride *= j->global.dim[d];
-        }
-        out[index] = tensor_number(part, i);
+    for (int64_t i = 0; i < n; i++) {
+        out[elements[i]] = tensor_number(j->parts[rank], i);
     }
+    free(elements);
 }
 
 static double reduce_two(double a, double b, mesh_reduce_op op)
@@ -262,7 +329,7 @@ static void join(struct joiner *j, int m, int *at, double *out)
             if (p.kind == MESH_IS_REPLICATE) {
                 j->same = j->same && numbers_are_near(out[i], one[i], 0);
             } else {
-                out[i] = reduce_two(out[i], one[i], p.kind == MESH_IS_SHARD ? MESH_SUM : p.op);
+                out[i] = reduce_two(out[i], one[i], placement_is_shard(p) ? MESH_SUM : p.op);
             }
         }
     }
@@ -277,16 +344,20 @@ double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const st
     int at[MESH_MAX_MESH_NDIM] = { 0 };
     struct joiner j = { .parts = parts, .global = global, .n = shape_numel(global), .cut = c, .same = true };
     double *out = malloc((size_t)j.n * sizeof *out + 1);
-    ck_assert_ptr_nonnull(out);
+    must(out != NULL);
     join(&j, 0, at, out);
     *ret_same = j.same;
     return out;
 }
 
-static int kinds_of(mesh_shape s, mesh_dtype t, mesh_placement *ret_kinds)
+/* with_rare: the products and the bits as well. */
+static int kinds_of(mesh_shape s, mesh_dtype t, bool with_rare, mesh_placement *ret_kinds)
 {
-    static const mesh_reduce_op ops[] = { MESH_SUM, MESH_MAX, MESH_MIN, MESH_AVG };
-    int n = 0, n_ops = dtype_kind(t) == DTYPE_FLOAT ? 4 : dtype_kind(t) == DTYPE_INT ? 3 : 0;
+    static const mesh_reduce_op of_floats[] = { MESH_SUM, MESH_MAX, MESH_MIN, MESH_AVG, MESH_PROD };
+    static const mesh_reduce_op of_ints[] = { MESH_SUM, MESH_MAX, MESH_MIN, MESH_PROD, MESH_BAND, MESH_BOR, MESH_BXOR };
+    bool is_float = dtype_kind(t) == DTYPE_FLOAT, is_int = dtype_kind(t) == DTYPE_INT && t != MESH_U8;
+    const mesh_reduce_op *ops = is_float ? of_floats : of_ints;
+    int n = 0, n_ops = is_float ? (with_rare ? 5 : 4) : is_int ? (with_rare ? 7 : 3) : 0;
     ret_kinds[n++] = mesh_replicate();
     for (int d = 0; d < s.ndim; d++) {
         ret_kinds[n++] = mesh_shard(d);
@@ -297,20 +368,41 @@ static int kinds_of(mesh_shape s, mesh_dtype t, mesh_placement *ret_kinds)
     return n;
 }
 
+static mesh_placements layout_of_kinds(const mesh_placement *kinds, int n_kinds, int ndim, int64_t number)
+{
+    mesh_placements p = { .n = ndim };
+    for (int m = 0; m < ndim; m++, number /= n_kinds) {
+        p.at[m] = kinds[number % n_kinds];
+    }
+    return p;
+}
+
+static int64_t power(int64_t base, int exponent)
+{
+    return exponent == 0 ? 1 : base * power(base, exponent - 1);
+}
+
+int64_t layouts_count(mesh_shape s, mesh_dtype t, int ndim)
+{
+    mesh_placement kinds[KINDS_MAX];
+    return power(kinds_of(s, t, true, kinds), ndim);
+}
+
+mesh_placements layout_numbered(mesh_shape s, mesh_dtype t, int ndim, int64_t number)
+{
+    mesh_placement kinds[KINDS_MAX];
+    return layout_of_kinds(kinds, kinds_of(s, t, true, kinds), ndim, number);
+}
+
 int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layouts)
 {
-    mesh_placement kinds[MESH_MAX_NDIM + 5];
-    int n_kinds = kinds_of(s, t, kinds), total = 1, n = 0;
-    for (int m = 0; m < ndim; m++) {
-        total *= n_kinds;
-    }
-    for (int k = 0; k < total; k++) {
-        mesh_placements p = { .n = ndim };
-        for (int m = 0, rest = k; m < ndim; m++, rest /= n_kinds) {
-            p.at[m] = kinds[rest % n_kinds];
-        }
+    mesh_placement kinds[KINDS_MAX];
+    int n_kinds = kinds_of(s, t, false, kinds), n = 0;
+    int64_t total = power(n_kinds, ndim);
+    for (int64_t k = 0; k < total; k++) {
+        mesh_placements p = layout_of_kinds(kinds, n_kinds, ndim, k);
         if (!placements_mix_reductions(&p)) {
-            ck_assert_int_lt(n, LAYOUTS_MAX);
+            must(n < LAYOUTS_MAX);
             ret_layouts[n++] = p;
         }
     }

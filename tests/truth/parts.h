@@ -40,6 +40,10 @@ double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const st
 #define LAYOUTS_MAX 256
 int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layouts);
 
+/* By number, and with every reduction there is: layout_numbered() of the numbers below layouts_count(), which may mix reductions. */
+int64_t layouts_count(mesh_shape s, mesh_dtype t, int ndim);
+mesh_placements layout_numbered(mesh_shape s, mesh_dtype t, int ndim, int64_t number);
+
 bool numbers_are_near(double a, double b, double tolerance); /* NaN is near NaN */
 
 #endif

@@ -221,10 +221,10 @@ static void make_index(const struct trial *t, int i, struct mesh_tensor *x)
     }
 }
 
-static struct mesh_tensor *input(const struct trial *t, int i)
+static struct mesh_tensor *input(const struct trial *t, int i, int variant)
 {
     mesh_dtype dtype = t->sample->dtype[i] ? t->sample->dtype[i] : MESH_F64;
-    struct mesh_tensor *x = sample_tensor(t->sample->in[i], dtype, i + 1);
+    struct mesh_tensor *x = sample_tensor(t->sample->in[i], dtype, i + 1 + 5 * variant);
     for (int64_t k = 0; is_class_number(t, i) && k < x->n; k++) {
         tensor_set_number(x, k, (double)((k * 2 + 1) % 3));
     }
@@ -238,7 +238,45 @@ static struct mesh_tensor *input(const struct trial *t, int i)
     return x;
 }
 
+bool sample_has_dim(const struct sample *s)
+{
+    switch (s->op) {
+    case OP_softmax:
+    case OP_log_softmax:
+    case OP_softmax_backward:
+    case OP_log_softmax_backward:
+    case OP_roll:
+    case OP_cat:
+    case OP_narrow:
+    case OP_select:
+    case OP_pad:
+    case OP_index_select:
+    case OP_take_backward:
+    case OP_gather:
+    case OP_scatter_add:
+    case OP_cumsum:
+    case OP_sort:
+    case OP_topk:
+    case OP_put_along:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool sample_is_index(const struct sample *s, int i)
+{
+    const struct trial t = { .sample = s, .op = &op_table[s->op] };
+    int64_t extent;
+    return index_input(&t, &extent) == i || is_class_number(&t, i);
+}
+
 void trial_init(struct trial *t, const struct sample *s, int mesh_ndim)
+{
+    trial_init_variant(t, s, mesh_ndim, 0);
+}
+
+void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant)
 {
     memset(t, 0, sizeof *t);
     t->sample = s;
@@ -248,7 +286,7 @@ void trial_init(struct trial *t, const struct sample *s, int mesh_ndim)
     };
     struct kernel_call call = { .attr = &t->shapes.attr };
     for (int i = 0; i < s->n_in; i++) {
-        t->in[i] = input(t, i);
+        t->in[i] = input(t, i, variant);
         t->shapes.has[i] = true;
         t->shapes.in[i] = t->in[i]->shape;
         t->shapes.in_dtype[i] = t->in[i]->dtype;

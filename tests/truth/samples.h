@@ -23,6 +23,13 @@ struct trial { /* a sample brought to life */
     struct mesh_tensor *in[OP_MAX_INPUTS], *out[OP_MAX_OUTPUTS];
 };
 void trial_init(struct trial *t, const struct sample *s, int mesh_ndim); /* fails the test when the operator does */
+void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant); /* other numbers */
 void trial_fini(struct trial *t);
+
+/* The sample's attr.dim[0] names a dim of input 0. */
+bool sample_has_dim(const struct sample *s);
+
+/* Input i names classes or places, rather than being computed with. */
+bool sample_is_index(const struct sample *s, int i);
 
 #endif

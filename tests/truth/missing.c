@@ -1,0 +1,153 @@
+/* tests/truth/missing.c - tries every combination of placements that no rule has.
+ *
+ * A combination that happens to be right for some numbers is none that a rule could have: what survives on three ranks is tried on
+ * 2, 4 and 5, with other numbers, and with pending values spread both ways.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "truth/missing.h"
+
+#include <check.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "tensor/shape.h"
+
+#define N_VARIANTS 4
+#define FIRST_SIZE 3
+
+struct search {
+    const struct sample *sample;
+    const struct rule_list *rules;
+    struct trial trial[N_VARIANTS];
+    struct missing *found;
+};
+
+static bool is_same(mesh_placement a, mesh_placement b)
+{
+    return a.kind == b.kind && a.dim == b.dim && a.op == b.op;
+}
+
+/* From a: for nothing. */
+static bool can_become(mesh_placement a, mesh_placement b)
+{
+    return is_same(a, b) || a.kind == MESH_IS_REPLICATE;
+}
+
+static bool follows_from(const struct search *s, const struct rule *guess, const struct rule *known)
+{
+    bool follows = true;
+    for (int i = 0; follows && i < s->sample->n_in; i++) {
+        follows = can_become(guess->in[i], known->in[i]);
+    }
+    for (int o = 0; follows && o < s->trial[0].op->n_out; o++) {
+        follows = can_become(known->out[o], guess->out[o]);
+    }
+    return follows;
+}
+
+static bool is_known(const struct search *s, const struct rule *guess)
+{
+    for (int k = 0; k < s->rules->n; k++) {
+        if (follows_from(s, guess, &s->rules->at[k])) {
+            return true;
+        }
+    }
+    for (int k = 0; k < s->found->n; k++) {
+        if (follows_from(s, guess, &s->found->at[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool holds_on(const struct search *s, const struct rule *guess, int size, int variant)
+{
+    for (int split = 0; split < N_SPLITS; split++) {
+        struct claim c = { .trial = &s->trial[variant], .size = &size, .split = (enum split)split, .is_guess = true };
+        claim_add_rule(&c, guess);
+        if (!claim_holds(&c)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool holds_always(const struct search *s, const struct rule *guess)
+{
+    static const int sizes[] = { FIRST_SIZE, 2, 4, 5 }; /* the first two leave hardly any part empty */
+    size_t n_sizes = claim_is_of_whole(s->sample->op) ? 2 : ARRAY_SIZE(sizes);
+    for (size_t k = 0; k < n_sizes; k++) {
+        for (int variant = 0; variant < N_VARIANTS; variant++) {
+            if (!holds_on(s, guess, sizes[k], variant)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Fills in output o and the ones after it. */
+static void try_outputs(struct search *s, struct rule *guess, int o)
+{
+    const struct op_shapes *x = &s->trial[0].shapes;
+    if (o < s->trial[0].op->n_out && o < OP_MAX_OUTPUTS) {
+        int64_t n = layouts_count(x->out[o], x->out_dtype[o], 1);
+        for (int64_t k = 0; k < n; k++) {
+            guess->out[o] = layout_numbered(x->out[o], x->out_dtype[o], 1, k).at[0];
+            try_outputs(s, guess, o + 1);
+        }
+        return;
+    }
+    if (!is_known(s, guess) && holds_always(s, guess)) {
+        ck_assert_int_lt(s->found->n, MISSING_MAX);
+        s->found->at[s->found->n++] = *guess;
+    }
+}
+
+static void try_inputs(struct search *s, struct rule *guess, int i)
+{
+    const struct op_shapes *x = &s->trial[0].shapes;
+    if (i == s->sample->n_in || i == OP_MAX_INPUTS) {
+        try_outputs(s, guess, 0);
+        return;
+    }
+    int64_t n = layouts_count(x->in[i], x->in_dtype[i], 1);
+    for (int64_t k = 0; k < n; k++) {
+        guess->in[i] = layout_numbered(x->in[i], x->in_dtype[i], 1, k).at[0];
+        if (guess->in[i].kind != MESH_IS_PARTIAL || !sample_is_index(s->sample, i)) {
+            try_inputs(s, guess, i + 1);
+        }
+    }
+}
+
+/* One number, in every element and with all inputs. */
+static bool is_constant(const struct search *s)
+{
+    double first = tensor_number(s->trial[0].out[0], 0);
+    for (int v = 0; v < N_VARIANTS; v++) {
+        const struct mesh_tensor *y = s->trial[v].out[0];
+        for (int64_t i = 0; i < y->n; i++) {
+            if (!numbers_are_near(tensor_number(y, i), first, 0)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void missing_find(const struct sample *s, const struct rule_list *rules, struct missing *ret_missing)
+{
+    struct search search = { .sample = s, .rules = rules, .found = ret_missing };
+    struct rule guess = rule_whole();
+    ret_missing->n = 0;
+    for (int v = 0; v < N_VARIANTS; v++) {
+        trial_init_variant(&search.trial[v], s, 1, v);
+    }
+    bool has_numbers = search.trial[0].out[0]->n > 0;
+    ret_missing->is_constant = has_numbers && is_constant(&search);
+    if (has_numbers && !ret_missing->is_constant) {
+        try_inputs(&search, &guess, 0);
+    }
+    for (int v = 0; v < N_VARIANTS; v++) {
+        trial_fini(&search.trial[v]);
+    }
+}

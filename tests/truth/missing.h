@@ -1,0 +1,21 @@
+/* tests/truth/missing.h - the other way about: what could be run part by part although no rule says so.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TRUTH_MISSING_H
+#define TRUTH_MISSING_H
+
+#include "truth/claim.h"
+
+#define MISSING_MAX 400
+
+struct missing {
+    bool
+        is_constant; /* the result is the same number everywhere, whatever the inputs: any reduction is right, none is listed */
+    int n;
+    struct rule at[MISSING_MAX];
+};
+
+/* Tries all placements of the inputs and the results on one mesh dim, of 2 to 5 ranks, with several sets of numbers.  Left out:
+ * what follows from a rule in `rules` (derived on 3 ranks) by moves that cost nothing, a whole input being split or pending. */
+void missing_find(const struct sample *s, const struct rule_list *rules, struct missing *ret_missing);
+
+#endif

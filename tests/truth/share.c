@@ -1,0 +1,96 @@
+/* tests/truth/share.c - even samples of products, and the count of what they left out.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "truth/share.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define MAX_COUNTS 16
+
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define LESS 4
+#else
+#define LESS 1
+#endif
+
+static struct count {
+    const char *what;
+    int64_t tried, total;
+} counts[MAX_COUNTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void print_counts(void)
+{
+    for (int i = 0; i < MAX_COUNTS && counts[i].what != NULL; i++) {
+        const struct count *c = &counts[i];
+        printf("%s: %lld of %lld tried\n", c->what, (long long)c->tried, (long long)c->total);
+    }
+}
+
+static void count(const char *what, int64_t tried, int64_t total)
+{
+    int i = 0;
+    pthread_mutex_lock(&lock);
+    if (counts[0].what == NULL) {
+        atexit(print_counts);
+    }
+    while (i < MAX_COUNTS - 1 && counts[i].what != NULL && strcmp(counts[i].what, what) != 0) {
+        i++;
+    }
+    counts[i].what = what;
+    counts[i].tried += tried;
+    counts[i].total += total;
+    pthread_mutex_unlock(&lock);
+}
+
+bool share_is_full(void)
+{
+    return getenv("TRUTH_FULL") != NULL;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b != 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Steps of the golden section spread evenly; without a common divisor they meet every number once. */
+struct share share_of(const char *what, int64_t total, int64_t most)
+{
+    int64_t n = share_is_full() ? total : MIN(total, MAX(most / LESS, 1));
+    struct share s = { .total = total, .left = n, .step = 1 };
+    if (n < total) {
+        s.step = (int64_t)((double)total * 0.6180339887) + 1;
+        while (common_divisor(s.step, total) != 1) {
+            s.step++;
+        }
+    }
+    if (what != NULL) {
+        count(what, n, total);
+    }
+    return s;
+}
+
+bool share_next(struct share *s, int64_t *ret_number)
+{
+    if (s->left == 0) {
+        return false;
+    }
+    s->left--;
+    *ret_number = s->at;
+    s->at = (s->at + s->step) % s->total;
+    return true;
+}
+
+void share_one_process(void)
+{
+    setenv("CK_FORK", "no", 0);
+}
