@@ -5,6 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/call.h"
 
+#include <endian.h>
 #include <inttypes.h>
 
 #include "base/call_words.h"
@@ -32,18 +33,27 @@ static bool gathers(mesh_comm_kind kind)
     return kind == MESH_COMM_ALL_GATHER || kind == MESH_COMM_GATHER;
 }
 
+static int does_not_fit(uint64_t count, size_t element_bytes, uint64_t total)
+{
+    return err_set(MESH_ETOOLARGE, "%" PRIu64 " elements of %zu bytes on top of %" PRIu64 " do not fit into memory",
+                   count, element_bytes, total);
+}
+
 /* Sum of the counts, refusing what would not fit an address space. */
 static int sum_counts(const size_t *counts, size_t count, int size, size_t element_bytes, uint64_t *ret_total)
 {
-    uint64_t total = 0;
+    uint64_t most = MAX_BYTES / element_bytes, total = 0;
+    if (counts == NULL) {
+        *ret_total = (uint64_t)count * (uint64_t)size;
+        return count <= most / (uint64_t)size
+                   ? 0
+                   : does_not_fit(count, element_bytes, (uint64_t)count * ((uint64_t)size - 1));
+    }
     for (int i = 0; i < size; i++) {
-        uint64_t n = counts != NULL ? counts[i] : count;
-        if (n > MAX_BYTES / element_bytes || total + n > MAX_BYTES / element_bytes) {
-            return err_set(MESH_ETOOLARGE,
-                           "%" PRIu64 " elements of %zu bytes on top of %" PRIu64 " do not fit into memory", n,
-                           element_bytes, total);
+        if (counts[i] > most || total + counts[i] > most) {
+            return does_not_fit(counts[i], element_bytes, total);
         }
-        total += n;
+        total += counts[i];
     }
     *ret_total = total;
     return 0;
@@ -87,9 +97,9 @@ static void unify_splits(struct call *c, const size_t **counts, int size)
 
 static uint64_t part_before(const size_t *counts, size_t count, int rank)
 {
-    uint64_t before = 0;
-    for (int i = 0; i < rank; i++) {
-        before += counts != NULL ? counts[i] : count;
+    uint64_t before = counts != NULL ? 0 : (uint64_t)count * (uint64_t)rank;
+    for (int i = 0; counts != NULL && i < rank; i++) {
+        before += counts[i];
     }
     return before;
 }
@@ -191,7 +201,8 @@ int call_prepare(struct call *ret_call, const struct collective_call *given, int
     if (r < 0) {
         return r;
     }
-    struct call c = {
+    struct call *c = ret_call; /* in place: a copy is felt */
+    *c = (struct call){
         .kind = given->kind,
         .dtype = given->kind == MESH_COMM_BARRIER ? MESH_U8 : given->dtype,
         .op = reduces(given->kind) ? given->op : (mesh_reduce_op)0,
@@ -204,21 +215,17 @@ int call_prepare(struct call *ret_call, const struct collective_call *given, int
         .in = given->in,
         .out = given->out,
     };
-    if (c.kind == MESH_COMM_REDUCE_SCATTER || c.kind == MESH_COMM_SCATTER) {
-        unify_splits(&c, &c.in_counts, size);
-    } else if (gathers(c.kind)) {
-        unify_splits(&c, &c.out_counts, size);
+    if (c->kind == MESH_COMM_REDUCE_SCATTER || c->kind == MESH_COMM_SCATTER) {
+        unify_splits(c, &c->in_counts, size);
+    } else if (gathers(c->kind)) {
+        unify_splits(c, &c->out_counts, size);
     }
     struct extent e;
-    size_t element_bytes = dtype_size(c.dtype);
-    r = measure(&c, size, rank, element_bytes, &e);
-    r = r < 0 ? r : check_buffer(c.in, e.in, "in", c.kind);
-    r = r < 0 ? r : check_buffer(c.out, e.out, "out", c.kind);
-    r = r < 0 ? r : check_overlap(&c, e.in * element_bytes, e.out * element_bytes, e.place);
-    if (r == 0) {
-        *ret_call = c;
-    }
-    return r;
+    size_t element_bytes = dtype_size(c->dtype);
+    r = measure(c, size, rank, element_bytes, &e);
+    r = r < 0 ? r : check_buffer(c->in, e.in, "in", c->kind);
+    r = r < 0 ? r : check_buffer(c->out, e.out, "out", c->kind);
+    return r < 0 ? r : check_overlap(c, e.in * element_bytes, e.out * element_bytes, e.place);
 }
 
 void call_header(const struct call *c, struct frame_header *ret_header)
@@ -235,12 +242,14 @@ void call_header(const struct call *c, struct frame_header *ret_header)
     h->tag = c->splits;
     h->reserved = 0;
 
-    struct frame_header shared = *h; /* what all ranks have in common: not the count of a pair in all_to_all */
-    uint8_t bytes[FRAME_HEADER_BYTES];
-    shared.count = c->kind == MESH_COMM_ALL_TO_ALL ? 0 : h->count;
-    frame_encode(bytes, &shared);
-    h->fingerprint = hash_bytes(bytes + offsetof(struct frame_header, collective),
-                                sizeof bytes - offsetof(struct frame_header, collective), 1);
+    /* What all ranks have in common, as the bytes of the header have it: not the count of a pair in all_to_all. */
+    const uint64_t shared[] = {
+        htole64(h->collective | (uint64_t)h->dtype << 8 | (uint64_t)h->op << 16 | (uint64_t)h->plan << 24 |
+                (uint64_t)(uint32_t)h->root << 32),
+        htole64(c->kind == MESH_COMM_ALL_TO_ALL ? 0 : h->count),
+        htole64(h->tag),
+    };
+    h->fingerprint = hash_bytes(shared, sizeof shared, 1);
 }
 
 const char *call_text(const struct frame_header *h, char *buf, size_t cap)

@@ -21,7 +21,7 @@ struct call {
     void *out;
 };
 
-/* 0, or MESH_EINVAL, MESH_EUNSUPPORTED, MESH_ETOOLARGE: before any traffic. */
+/* 0, or MESH_EINVAL, MESH_EUNSUPPORTED, MESH_ETOOLARGE (ret_call is then worth nothing): before any traffic. */
 int call_prepare(struct call *ret_call, const struct collective_call *given, int size, int rank);
 
 /* The header that every frame of this call has; length, step (and of all_to_all: count) are each frame's own. */

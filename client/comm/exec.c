@@ -17,7 +17,7 @@
 #include "comm/reduce.h"
 #include "comm/verify.h"
 
-/* One system call moves at most this much: large enough to be cheap, small enough for chunk to stay in the L2 cache. */
+/* One system call moves at most this much: large enough to be cheap, small enough for the stage to stay in the L2 cache. */
 #define CALL_BYTES ((size_t)512 << 10)
 
 static uint8_t *slice_at(const struct exec *x, struct plan_slice s)
@@ -26,6 +26,21 @@ static uint8_t *slice_at(const struct exec *x, struct plan_slice s)
 }
 
 /* Setting up ----------------------------------------------------------------------------------------------------- */
+
+static int reserve_stage(struct exec *x, size_t bytes)
+{
+    if (bytes <= x->stage_bytes) {
+        return 0;
+    }
+    (void)mem_free(x->stage);
+    x->stage_bytes = 0;
+    x->stage = mem_alloc(bytes);
+    if (x->stage == NULL) {
+        return err_no_memory(bytes, "the stage of a collective");
+    }
+    x->stage_bytes = bytes;
+    return 0;
+}
 
 static int reserve(struct exec *x, const struct plan *plan)
 {
@@ -48,13 +63,10 @@ static int reserve(struct exec *x, const struct plan *plan)
         }
         x->scratch_bytes = scratch_bytes;
     }
-    if (x->chunk == NULL && x->call.op != 0 && plan->size > 1) {
-        x->chunk = mem_alloc(CALL_BYTES);
-        if (x->chunk == NULL) {
-            return err_no_memory(CALL_BYTES, "the chunk of a reduction");
-        }
+    if (plan->max_transfers == 0) {
+        return 0;
     }
-    return 0;
+    return reserve_stage(x, x->call.op != 0 ? CALL_BYTES : FRAME_HEADER_BYTES + EXEC_STAGED_BYTES);
 }
 
 static void finish(const struct exec *x, struct plan_slice s)
@@ -94,7 +106,7 @@ static void start_transfer(struct exec *x, struct transfer *t, const struct plan
     struct frame_header h = x->header;
     t->plan = plan;
     t->link = x->find_link(x->arg, plan->peer);
-    t->sent = t->received = t->pending = t->to_send = t->to_receive = 0;
+    t->sent = t->received = t->n_kept = t->to_send = t->to_receive = 0;
     t->is_checked = false;
     h.step = (uint16_t)x->round;
     if (plan->send.buffer != PLAN_NOTHING) {
@@ -103,11 +115,6 @@ static void start_transfer(struct exec *x, struct transfer *t, const struct plan
         frame_encode(t->out, &h);
         t->to_send = FRAME_HEADER_BYTES + (size_t)h.length;
         t->source = slice_at(x, plan->send);
-        t->in_line = 0;
-        if (h.length > 0 && h.length <= EXEC_INLINE_BYTES) {
-            t->in_line = (size_t)h.length;
-            memcpy(t->out + FRAME_HEADER_BYTES, t->source, t->in_line);
-        }
         x->n_left++;
     }
     if (plan->receive.buffer != PLAN_NOTHING) {
@@ -172,8 +179,8 @@ void exec_fini(struct exec *x)
 {
     x->transfers = mem_free(x->transfers);
     x->scratch = mem_free(x->scratch);
-    x->chunk = mem_free(x->chunk);
-    x->cap_transfers = x->scratch_bytes = 0;
+    x->stage = mem_free(x->stage);
+    x->cap_transfers = x->scratch_bytes = x->stage_bytes = 0;
 }
 
 /* One transfer ---------------------------------------------------------------------------------------------------- */
@@ -185,21 +192,31 @@ static enum exec_result failed(struct exec *x, struct transfer *t, int64_t statu
     return status == MESH_EPEER ? EXEC_LOST : EXEC_FAILED;
 }
 
-static enum exec_result send_some(struct exec *x, struct transfer *t)
+/* A small payload leaves behind its header in one plain write; of a larger one the parts are gathered. */
+static int64_t send_parts(struct exec *x, struct transfer *t)
 {
+    size_t payload = t->to_send - FRAME_HEADER_BYTES;
+    if (t->sent == 0 && payload <= EXEC_INLINE_BYTES && payload > 0) {
+        memcpy(x->stage, t->out, FRAME_HEADER_BYTES);
+        memcpy(x->stage + FRAME_HEADER_BYTES, t->source, payload);
+        return link_send(t->link, &(struct iovec){ .iov_base = x->stage, .iov_len = t->to_send }, 1);
+    }
     struct iovec parts[2];
     int n = 0;
-    size_t head = FRAME_HEADER_BYTES + t->in_line; /* what leaves from t->out */
-    size_t of_payload = t->sent < head ? 0 : t->sent - head;
-    size_t left = t->to_send - head - of_payload;
-    if (t->sent < head) {
-        parts[n++] = (struct iovec){ .iov_base = t->out + t->sent, .iov_len = head - t->sent };
+    size_t of_payload = t->sent < FRAME_HEADER_BYTES ? 0 : t->sent - FRAME_HEADER_BYTES;
+    if (t->sent < FRAME_HEADER_BYTES) {
+        parts[n++] = (struct iovec){ .iov_base = t->out + t->sent, .iov_len = FRAME_HEADER_BYTES - t->sent };
     }
-    if (left > 0) {
-        parts[n++] =
-            (struct iovec){ .iov_base = (void *)(uintptr_t)(t->source + of_payload), .iov_len = MIN(left, CALL_BYTES) };
+    if (payload > of_payload) {
+        parts[n++] = (struct iovec){ .iov_base = (void *)(uintptr_t)(t->source + of_payload),
+                                     .iov_len = MIN(payload - of_payload, CALL_BYTES) };
     }
-    int64_t moved = link_send(t->link, parts, n);
+    return link_send(t->link, parts, n);
+}
+
+static enum exec_result send_some(struct exec *x, struct transfer *t)
+{
+    int64_t moved = send_parts(x, t);
     if (moved <= 0) {
         return moved == 0 ? EXEC_BLOCKED : failed(x, t, moved);
     }
@@ -212,101 +229,117 @@ static enum exec_result send_some(struct exec *x, struct transfer *t)
     return EXEC_PROGRESSED;
 }
 
-static enum exec_result check_header(struct exec *x, struct transfer *t)
+static enum exec_result check_header(struct exec *x, struct transfer *t, const uint8_t *theirs)
 {
     uint8_t right[FRAME_HEADER_BYTES];
     frame_encode(right, &t->expected);
-    if (memcmp(right, t->in, sizeof right) != 0) {
+    if (memcmp(right, theirs, sizeof right) != 0) {
         struct verify_names names = { .group = x->group_name,
                                       .me = x->world_ranks[x->rank],
                                       .sender = x->world_ranks[t->plan->peer] };
-        return failed(x, t, verify_explain(t->in, &t->expected, &names));
+        return failed(x, t, verify_explain(theirs, &t->expected, &names));
     }
     t->is_checked = true;
     return EXEC_PROGRESSED;
 }
 
-static void receive_done(struct exec *x, struct transfer *t)
+static void note_received(struct exec *x, struct transfer *t, int64_t moved)
 {
-    t->to_receive = 0;
-    x->n_left--;
+    t->received += (size_t)moved;
+    if (t->received == t->to_receive) {
+        t->to_receive = 0;
+        x->n_left--;
+    }
 }
 
-/* Adds the whole elements that are in chunk to the target; a rest stays at the front. */
-static void add_chunk(struct exec *x, struct transfer *t)
+static void keep(struct transfer *t, const uint8_t *bytes, size_t n)
 {
-    size_t count = t->pending / x->element_bytes, bytes = count * x->element_bytes;
-    reduce_into(t->target, x->chunk, count, x->call.dtype, x->call.op);
-    t->target += bytes;
-    t->pending -= bytes;
-    memmove(x->chunk, x->chunk + bytes, t->pending);
+    memcpy(t->kept, bytes, n);
+    t->n_kept = n;
 }
 
-/* A small frame, header and payload, is gathered in t->in; so is the header alone of a large one. */
-static enum exec_result receive_small(struct exec *x, struct transfer *t)
+/* Bytes of the payload that came through the stage, at its front or behind a header: aligned for elements. */
+static void deliver(struct exec *x, struct transfer *t, const uint8_t *bytes, size_t n)
+{
+    size_t whole = n;
+    if (t->plan->action == PLAN_REDUCE) {
+        size_t count = n / x->element_bytes;
+        whole = count * x->element_bytes;
+        reduce_into(t->target, bytes, count, x->call.dtype, x->call.op);
+    } else {
+        memcpy(t->target, bytes, n);
+    }
+    t->target += whole;
+    keep(t, bytes + whole, n - whole);
+}
+
+/* How much of a frame one read may bring into the stage: never payload that goes straight to its destination. */
+static size_t stage_room(const struct transfer *t)
 {
     size_t payload = t->to_receive - FRAME_HEADER_BYTES;
-    size_t want = payload <= EXEC_SMALL_BYTES ? t->to_receive : FRAME_HEADER_BYTES;
-    struct iovec part = { .iov_base = t->in + t->received, .iov_len = want - t->received };
+    if (t->plan->action == PLAN_REDUCE) {
+        return CALL_BYTES;
+    }
+    return payload <= EXEC_STAGED_BYTES ? FRAME_HEADER_BYTES + payload : FRAME_HEADER_BYTES;
+}
+
+static enum exec_result receive_staged(struct exec *x, struct transfer *t)
+{
+    size_t have = t->n_kept, want = MIN(stage_room(t) - have, t->to_receive - t->received);
+    struct iovec part = { .iov_base = x->stage + have, .iov_len = want };
     int64_t moved = link_receive(t->link, &part, 1);
     if (moved <= 0) {
         return moved == 0 ? EXEC_BLOCKED : failed(x, t, moved);
     }
-    t->received += (size_t)moved;
-    if (!t->is_checked && t->received >= FRAME_HEADER_BYTES) {
-        enum exec_result result = check_header(x, t);
+    const uint8_t *bytes = x->stage;
+    memcpy(x->stage, t->kept, have);
+    have += (size_t)moved;
+    if (!t->is_checked && have < FRAME_HEADER_BYTES) {
+        keep(t, bytes, have);
+        note_received(x, t, moved);
+        return EXEC_PROGRESSED;
+    }
+    if (!t->is_checked) {
+        enum exec_result result = check_header(x, t, bytes);
         if (result != EXEC_PROGRESSED) {
             return result;
         }
+        bytes += FRAME_HEADER_BYTES;
+        have -= FRAME_HEADER_BYTES;
     }
-    if (t->received < t->to_receive) {
-        return EXEC_PROGRESSED;
-    }
-    if (payload > 0 && t->plan->action == PLAN_REDUCE) {
-        memcpy(x->chunk, t->in + FRAME_HEADER_BYTES, payload); /* aligned there */
-        reduce_into(t->target, x->chunk, payload / x->element_bytes, x->call.dtype, x->call.op);
-    } else if (payload > 0) {
-        memcpy(t->target, t->in + FRAME_HEADER_BYTES, payload);
-    }
-    receive_done(x, t);
+    deliver(x, t, bytes, have);
+    note_received(x, t, moved);
     return EXEC_PROGRESSED;
 }
 
-static enum exec_result receive_payload(struct exec *x, struct transfer *t)
+static enum exec_result receive_direct(struct exec *x, struct transfer *t)
 {
-    bool reduces = t->plan->action == PLAN_REDUCE;
-    size_t left = t->to_receive - t->received;
-    struct iovec part = { .iov_base = reduces ? x->chunk + t->pending : t->target,
-                          .iov_len = MIN(left, reduces ? CALL_BYTES - t->pending : CALL_BYTES) };
+    struct iovec part = { .iov_base = t->target, .iov_len = MIN(t->to_receive - t->received, CALL_BYTES) };
     int64_t moved = link_receive(t->link, &part, 1);
     if (moved <= 0) {
         return moved == 0 ? EXEC_BLOCKED : failed(x, t, moved);
     }
-    t->received += (size_t)moved;
-    if (reduces) {
-        t->pending += (size_t)moved;
-        add_chunk(x, t);
-    } else {
-        t->target += moved;
-    }
-    if (t->received == t->to_receive) {
-        receive_done(x, t);
-    }
+    t->target += moved;
+    note_received(x, t, moved);
     return EXEC_PROGRESSED;
 }
 
 static enum exec_result receive_some(struct exec *x, struct transfer *t)
 {
-    bool is_large = t->to_receive - FRAME_HEADER_BYTES > EXEC_SMALL_BYTES;
-    if (!is_large || t->received < FRAME_HEADER_BYTES) {
-        enum exec_result result = receive_small(x, t);
-        if (!is_large || result != EXEC_PROGRESSED || !t->is_checked) {
+    if (t->plan->action == PLAN_REDUCE) {
+        return receive_staged(x, t);
+    }
+    if (!t->is_checked) {
+        enum exec_result result = receive_staged(x, t);
+        bool is_rest_there = result == EXEC_PROGRESSED && t->is_checked && t->received == FRAME_HEADER_BYTES &&
+                             t->to_receive > FRAME_HEADER_BYTES;
+        if (!is_rest_there) {
             return result;
         }
-        result = receive_payload(x, t); /* what follows the header is there as a rule */
+        result = receive_direct(x, t); /* what follows the header is there as a rule */
         return result == EXEC_BLOCKED ? EXEC_PROGRESSED : result;
     }
-    return receive_payload(x, t);
+    return receive_direct(x, t);
 }
 
 /* The machine ----------------------------------------------------------------------------------------------------- */

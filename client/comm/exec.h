@@ -4,7 +4,8 @@
  *
  * Within a round every transfer goes on independently: header and payload leave in one gathered write; the header of what
  * arrives is compared with the one expected before any payload is delivered.  A payload goes from the stream straight into
- * its destination; what is to be summed passes through `chunk`, which stays in the L2 cache, and is added as it comes.
+ * its destination; a short one, which is read together with its header, and what is to be summed pass through `stage`, which
+ * stays in the L2 cache, and are copied or added as they come.
  * All memory is kept from call to call.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMM_EXEC_H
@@ -22,23 +23,23 @@ enum exec_result {
     EXEC_FAILED, /* status, with the sentence of this thread */
 };
 
-/* Payloads up to this size are read together with their header and then copied. */
-#define EXEC_SMALL_BYTES 960
+/* Payloads up to this size are read together with their header, and copied when that is right: a copy of so much costs
+ * less than a second read.  What is to be summed is always read so. */
+#define EXEC_STAGED_BYTES ((size_t)32 << 10)
 /* Payloads up to this size are copied behind their header, and leave with it in one plain write. */
-#define EXEC_INLINE_BYTES 192
+#define EXEC_INLINE_BYTES ((size_t)16 << 10)
 
 struct transfer {
     const struct plan_transfer *plan;
     struct link *link;                          /* NULL: not there yet */
     size_t sent, to_send, received, to_receive; /* bytes with the header; to_...: 0 when done */
-    size_t pending;                             /* bytes in chunk that are not added yet */
-    size_t in_line;                             /* bytes of the payload that stand in out */
+    size_t n_kept;
     const uint8_t *source;
     uint8_t *target;
     bool is_checked; /* the header */
     struct frame_header expected;
-    uint8_t out[FRAME_HEADER_BYTES + EXEC_INLINE_BYTES];
-    uint8_t in[FRAME_HEADER_BYTES + EXEC_SMALL_BYTES];
+    uint8_t out[FRAME_HEADER_BYTES];
+    uint8_t kept[FRAME_HEADER_BYTES]; /* part of a header, later of an element, until the rest comes */
 };
 
 struct exec {
@@ -62,8 +63,8 @@ struct exec {
     /* Kept. */
     struct transfer *transfers;
     size_t cap_transfers;
-    uint8_t *scratch, *chunk;
-    size_t scratch_bytes;
+    uint8_t *scratch, *stage;
+    size_t scratch_bytes, stage_bytes;
 };
 
 /* header: with generation, group and sequence set.  The plan is borrowed until the call ends. */

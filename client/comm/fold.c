@@ -6,30 +6,42 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/half.h"
 #include "base/util.h"
+#include "base/vector.h"
 #include "comm/collective.h"
 #include "comm/reduce.h"
 
 #define BLOCK ((size_t)1024)
 
+#define CONVERSION(name, to_type, from_type, convert)                                                                  \
+    VECTOR_CLONES static void name(to_type *restrict to, const from_type *restrict from, size_t n)                     \
+    {                                                                                                                  \
+        for (size_t i = 0; i < n; i++) {                                                                               \
+            to[i] = convert(from[i]);                                                                                  \
+        }                                                                                                              \
+    }
+
+CONVERSION(widen_f16, float, uint16_t, half_from_f16)
+CONVERSION(widen_bf16, float, uint16_t, half_from_bf16)
+CONVERSION(round_f16, uint16_t, float, half_to_f16)
+CONVERSION(round_bf16, uint16_t, float, half_to_bf16)
+
 static void widen(float *to, const uint16_t *from, size_t count, mesh_dtype t)
 {
     if (t == MESH_F16) {
-        for (size_t i = 0; i < count; i++) {
-            to[i] = float_from_f16(from[i]);
-        }
+        widen_f16(to, from, count);
     } else {
-        for (size_t i = 0; i < count; i++) { /* the upper half of an f32, in a loop that vectorises */
-            uint32_t bits = (uint32_t)from[i] << 16;
-            memcpy(&to[i], &bits, sizeof bits);
-        }
+        widen_bf16(to, from, count);
     }
 }
 
 static void round_once(uint16_t *to, const float *from, size_t count, mesh_dtype t)
 {
-    for (size_t i = 0; i < count; i++) {
-        to[i] = t == MESH_F16 ? float_to_f16(from[i]) : float_to_bf16(from[i]);
+    if (t == MESH_F16) {
+        round_f16(to, from, count);
+    } else {
+        round_bf16(to, from, count);
     }
 }
 

@@ -10,11 +10,12 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "base/vector.h"
 #include "comm/collective.h"
 #include "comm/reduce.h"
 
 #define LOOP(name, type, expression)                                                                                   \
-    static void name(void *restrict to, const void *restrict from, size_t n)                                           \
+    VECTOR_CLONES static void name(void *restrict to, const void *restrict from, size_t n)                             \
     {                                                                                                                  \
         type *restrict x = to;                                                                                         \
         const type *restrict y = from;                                                                                 \
@@ -134,14 +135,14 @@ void reduce_into(void *a, const void *b, size_t count, mesh_dtype t, mesh_reduce
     loops[t][op](a, b, count);
 }
 
-static void divide_f32(float *x, size_t n, int by)
+VECTOR_CLONES static void divide_f32(float *x, size_t n, int by)
 {
     for (size_t i = 0; i < n; i++) {
         x[i] /= (float)by;
     }
 }
 
-static void divide_f64(double *x, size_t n, int by)
+VECTOR_CLONES static void divide_f64(double *x, size_t n, int by)
 {
     for (size_t i = 0; i < n; i++) {
         x[i] /= (double)by;
@@ -157,18 +158,26 @@ void reduce_divide(void *x, size_t count, mesh_dtype t, int by)
     }
 }
 
+VECTOR_CLONES static void unify_f32(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = x[i] != x[i] ? NAN : x[i];
+    }
+}
+
+VECTOR_CLONES static void unify_f64(double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = x[i] != x[i] ? (double)NAN : x[i];
+    }
+}
+
 void reduce_unify_nan(void *x, size_t count, mesh_dtype t)
 {
     if (t == MESH_F32) {
-        float *f = x;
-        for (size_t i = 0; i < count; i++) {
-            f[i] = f[i] != f[i] ? NAN : f[i];
-        }
+        unify_f32(x, count);
     } else if (t == MESH_F64) {
-        double *d = x;
-        for (size_t i = 0; i < count; i++) {
-            d[i] = d[i] != d[i] ? (double)NAN : d[i];
-        }
+        unify_f64(x, count);
     }
 }
 

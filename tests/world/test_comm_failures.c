@@ -206,6 +206,35 @@ START_TEST(all_gather_of_different_counts_is_a_mismatch_on_all_ranks)
 }
 END_TEST
 
+/* Payloads that are read together with their header, and such as are not. */
+static int deliver_nothing(void *arg)
+{
+    static const int both[] = { 0, 1 };
+    static const size_t counts[] = { 1, 1000, 8192, 8193, 100000 };
+    static uint32_t in[2][100000], out[2][200000];
+    int me = mesh_rank(), r = 0;
+    (void)arg;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0] && r == 0; i++) {
+        mesh_group *g = mesh_new_group(both, 2);
+        memset(in[me], 0x11, sizeof in[me]);
+        memset(out[me], 0x22, sizeof out[me]);
+        r = mesh_all_gather(out[me], in[me], counts[i], me == 0 ? MESH_F32 : MESH_I32, g);
+        r = expect(r, MESH_EMISMATCH, "all_gather");
+        const uint32_t *theirs = out[me] + (me == 0 ? counts[i] : 0);
+        for (size_t k = 0; k < counts[i] && r == 0; k++) {
+            r = theirs[k] == 0x22222222u ? 0 : wrong("element %zu of %zu was delivered", k, counts[i]);
+        }
+        (void)mesh_free_group(g);
+    }
+    return r;
+}
+
+START_TEST(what_belongs_to_another_call_is_not_delivered)
+{
+    run(2, _i, 20000, deliver_nothing, NULL);
+}
+END_TEST
+
 /* A new group works after the old one failed. */
 static int survive(void *arg)
 {
@@ -525,6 +554,7 @@ Suite *test_suite(void)
                         (int)ARRAY_SIZE(differences) * N_LINKS);
     tcase_add_loop_test(c, a_forgotten_call_is_a_mismatch, 0, N_LINKS);
     tcase_add_loop_test(c, all_gather_of_different_counts_is_a_mismatch_on_all_ranks, 0, N_LINKS);
+    tcase_add_loop_test(c, what_belongs_to_another_call_is_not_delivered, 0, N_LINKS);
     tcase_add_loop_test(c, case_pois_a_new_group_of_the_same_ranks_works_after_a_failure, 0, N_LINKS);
     tcase_add_loop_test(c, case_miss_a_rank_that_never_calls_is_named_at_the_deadline, 0, 3 * N_LINKS);
     tcase_add_loop_test(c, a_call_that_nobody_waits_for_times_out_by_itself, 0, N_LINKS);

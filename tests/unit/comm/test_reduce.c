@@ -1,6 +1,7 @@
 /* tests/unit/comm/test_reduce.c - which pairs of dtype and op can be reduced, and what comes out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,6 +97,34 @@ START_TEST(a_fold_longer_than_a_block_is_right_in_every_place)
     for (int i = 0; i < 5003; i++) {
         ck_assert(float_from_bf16(sum[i]) == (float)(i % 50 + (i + 1) % 50 + (i + 2) % 50));
         ck_assert_int_eq(total[i % 1000], 3 * (i % 1000) + 3);
+    }
+}
+END_TEST
+
+/* Whatever vectors the machine has: the bits of the elements one by one, wherever the vector begins and ends. */
+START_TEST(a_long_vector_is_reduced_as_its_elements_are)
+{
+    enum { BYTES = 1032 };
+    alignas(8) uint8_t a[BYTES], b[BYTES], one_by_one[BYTES];
+    for (int t = MESH_F32; t <= MESH_BOOL; t++) {
+        for (int op = MESH_SUM; op <= MESH_BXOR; op++) {
+            size_t size = dtype_size((mesh_dtype)t), n = BYTES / size - 3;
+            if (reduce_check((mesh_dtype)t, (mesh_reduce_op)op) < 0 || reduce_is_folded((mesh_dtype)t)) {
+                continue;
+            }
+            for (size_t i = 0; i < BYTES; i++) { /* of many magnitudes, with infinities and NaNs among them */
+                one_by_one[i] = a[i] = t == MESH_BOOL ? i % 3 == 0 : (uint8_t)(i * 37 + i / 7);
+                b[i] = t == MESH_BOOL ? i % 2 == 0 : (uint8_t)(i * 59 + i / 5);
+            }
+            reduce_into(a + size, b + size, n, (mesh_dtype)t, (mesh_reduce_op)op);
+            reduce_unify_nan(a, BYTES / size, (mesh_dtype)t);
+            for (size_t i = 1; i <= n; i++) {
+                reduce_into(one_by_one + i * size, b + i * size, 1, (mesh_dtype)t, (mesh_reduce_op)op);
+            }
+            reduce_unify_nan(one_by_one, BYTES / size, (mesh_dtype)t);
+            ck_assert_msg(memcmp(a, one_by_one, sizeof a) == 0, "%s %s", dtype_name((mesh_dtype)t),
+                          reduce_op_name((mesh_reduce_op)op));
+        }
     }
 }
 END_TEST
@@ -196,6 +225,7 @@ Suite *test_suite(void)
     tcase_add_test(c, the_table_in_the_public_header_is_what_the_library_answers);
     tcase_add_test(c, a_fold_of_16_bit_floats_is_rounded_once);
     tcase_add_test(c, a_fold_longer_than_a_block_is_right_in_every_place);
+    tcase_add_test(c, a_long_vector_is_reduced_as_its_elements_are);
     tcase_add_test(c, integers_wrap);
     tcase_add_test(c, min_and_max_give_the_same_bits_in_either_order);
     tcase_add_test(c, the_identity_changes_nothing);
