@@ -14,6 +14,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "dtensor/exchange.h"
 #include "dtensor/redistribute.h"
 #include "dtensor/state.h"
 #include "dtensor/watch.h"
@@ -28,11 +29,13 @@ struct decision {
     int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
     struct window window;          /* used: what is fetched takes the place of redistributed inputs */
     uint32_t is_whole;             /* bit i: every rank of the job gave all of input i */
-    uint32_t is_made_whole;        /* bit i: every rank of the job has all of it at the latest after its redistribution */
+    uint32_t is_made_whole; /* bit i: every rank of the job has all of it at the latest after its redistribution */
+    bool is_exchanged;      /* a reshape whose elements go from their ranks straight to those that hold the result */
 };
 
 /* Words of 64 bits: few, because they are hashed at every call. */
-#define SIGNATURE_WORDS (3 + MESH_MAX_NDIM + sizeof(struct op_attr) / 8 + OP_MAX_INPUTS * (1 + MESH_MAX_NDIM))
+#define SIGNATURE_WORDS                                                                                                \
+    (3 + MESH_MAX_NDIM + sizeof(struct op_attr) / 8 + OP_MAX_INPUTS * (1 + MESH_MAX_NDIM + MESH_MAX_MESH_NDIM))
 struct signature {
     size_t n;
     uint64_t word[SIGNATURE_WORDS];
@@ -44,7 +47,7 @@ static void sign(struct signature *s, const void *words, size_t bytes)
     s->n += bytes / 8;
 }
 
-/* dtype and ndim in 4 bits each, then 12 bits per placement. */
+/* dtype and ndim in 4 bits each, then 12 bits per placement; a word more for each stride. */
 static void sign_input(struct signature *s, const mesh_dtensor *x)
 {
     uint64_t word = 0;
@@ -59,6 +62,12 @@ static void sign_input(struct signature *s, const mesh_dtensor *x)
     word = word << 8 | (uint64_t)x->dtype << 4 | (uint64_t)x->shape.ndim;
     sign(s, &word, sizeof word);
     sign(s, x->shape.dim, (size_t)x->shape.ndim * sizeof x->shape.dim[0]);
+    for (int i = 0; i < x->placements.n; i++) {
+        word = (uint64_t)x->placements.at[i].split_factor;
+        if (x->placements.at[i].kind == MESH_IS_STRIDED_SHARD) {
+            sign(s, &word, sizeof word);
+        }
+    }
 }
 
 /* Most operators have none: one word says so. */
@@ -169,6 +178,35 @@ static int check_view(const mesh_dtensor *x, const struct op_shapes *s, const st
                    dtensor_text(x, text, sizeof text), shape_text(s->out[0], to, sizeof to));
 }
 
+/* A shard of the reshaped tensor along the first dim that a shard of this one overlaps. */
+static mesh_placement reshaped(const struct op_shapes *s, mesh_placement p)
+{
+    for (int j = 0; placement_is_shard(p) && j < s->out[0].ndim; j++) {
+        if (dims_overlap(s->in[0], p.dim, s->out[0], j)) {
+            return mesh_shard(j);
+        }
+    }
+    return p.kind == MESH_IS_PARTIAL ? p : mesh_replicate();
+}
+
+/* Where no split is kept: the elements that change ranks, which is less than gathering them all. */
+static void try_exchange(const mesh_device_mesh *m, const mesh_placements *now, const struct op_shapes *s,
+                         struct decision *inout)
+{
+    static const int origin[MESH_MAX_MESH_NDIM];
+    mesh_placements to = { .n = m->ndim };
+    for (int i = 0; i < m->ndim; i++) {
+        to.at[i] = reshaped(s, now->at[i]);
+    }
+    mesh_shape part = layout_local_shape(s->out[0], m->size, origin, &to);
+    double bytes = (double)shape_numel(part) * (double)dtype_size(s->out_dtype[0]);
+    double cost = bytes + REDISTRIBUTE_COLLECTIVE_BYTES;
+    if (cost <= inout->choice.cost) {
+        inout->choice = (struct op_choice){ .in = { *now }, .out = { to }, .cost = cost };
+        inout->is_exchanged = true;
+    }
+}
+
 static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
                   struct decision *ret_decision)
 {
@@ -196,7 +234,11 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     if (r < 0) {
         return r;
     }
-    r = op->rule.of == rule_reshape && s.attr.mode == RESHAPE_IS_VIEW ? check_view(in[0], &s, &d.choice) : 0;
+    if (op->rule.of == rule_reshape && s.attr.mode == RESHAPE_IS_VIEW) {
+        r = check_view(in[0], &s, &d.choice);
+    } else if (op->rule.of == rule_reshape) {
+        try_exchange(m, &now[0], &s, &d);
+    }
     if (r < 0) {
         return r;
     }
@@ -295,10 +337,21 @@ static int wrap(const struct op_row *op, const struct decision *d, mesh_device_m
     return r;
 }
 
+static int run_exchange(const struct op_row *op, const struct decision *d, mesh_dtensor *x, mesh_dtensor **ret_out)
+{
+    struct exchange_end from = { x->mesh, x->shape, &d->choice.in[0] };
+    struct exchange_end to = { x->mesh, d->out[0], &d->choice.out[0] };
+    struct mesh_tensor *out[OP_MAX_OUTPUTS] = { exchange_run(&from, &to, x->local) };
+    return out[0] ? wrap(op, d, x->mesh, out, ret_out) : last_status();
+}
+
 static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in, mesh_dtensor **ret_out)
 {
     struct mesh_tensor *local[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
     int r = 0;
+    if (d->is_exchanged) {
+        return run_exchange(op, d, in[0], ret_out);
+    }
     for (int i = 0; r == 0 && i < op->n_in; i++) {
         if (in[i]) {
             local[i] =
@@ -350,6 +403,15 @@ static int recall_or_decide(const struct op_row *op, uint64_t id, mesh_dtensor *
     return r;
 }
 
+static int refuse_exchange(const struct op_row *op, const mesh_dtensor *x, const struct decision *d)
+{
+    char is[DTENSOR_TEXT_BYTES], to[SHAPE_TEXT_BYTES];
+    return err_set(MESH_EPLACEMENT,
+                   "%s: elements of %.150s would move between ranks to make it %s: call mesh_redistribute() yourself, "
+                   "explicit mode is on",
+                   op->name, dtensor_text(x, is, sizeof is), shape_text(d->out[0], to, sizeof to));
+}
+
 /* As run(), under what this thread asked to see or to refuse. */
 static int run_watched(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in,
                        mesh_dtensor **ret_out)
@@ -358,6 +420,9 @@ static int run_watched(const struct op_row *op, const struct decision *d, mesh_d
     int r = 0;
     for (int i = 0; r == 0 && watch.is_explicit && !d->window.is_used && i < op->n_in; i++) {
         r = in[i] ? watch_implicit(op->name, i + 1, in[i], &d->choice.in[i]) : 0;
+    }
+    if (r == 0 && watch.is_explicit && d->is_exchanged) {
+        r = refuse_exchange(op, in[0], d);
     }
     watch.op = op->name;
     r = r < 0 ? r : run(op, d, in, ret_out);

@@ -95,12 +95,15 @@ static bool padding_survives(const mesh_dtensor *x, double v)
     return true;
 }
 
-/* The only one of the dims that is split; -1: none, or several. */
+/* The only one of the dims that is split; -1: none, or several, or in strides. */
 static int split_dim(const mesh_dtensor *x, uint32_t dims)
 {
     int found = -1;
     for (int m = 0; m < x->placements.n; m++) {
         mesh_placement p = x->placements.at[m];
+        if (p.kind == MESH_IS_STRIDED_SHARD && (dims >> p.dim & 1U) != 0) {
+            return -1;
+        }
         if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && sharers_split(x, m, p.dim)) {
             if (found >= 0 && found != p.dim) {
                 return -1;

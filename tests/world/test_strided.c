@@ -66,8 +66,8 @@ static long long n_collectives(void)
 
 static mesh_dtensor *random(mesh_device_mesh *m, mesh_shape s, mesh_placements p, uint64_t seed)
 {
-    return mesh_randn_opt(s, m, p, &(mesh_factory_options){ .size = sizeof(mesh_factory_options), .dtype = MESH_F64,
-                                                            .seed = seed });
+    return mesh_randn_opt(
+        s, m, p, &(mesh_factory_options){ .size = sizeof(mesh_factory_options), .dtype = MESH_F64, .seed = seed });
 }
 
 /* --- views ---------------------------------------------------------------------------------------------------------- */
@@ -264,37 +264,64 @@ static mesh_dtensor *do_argmax(mesh_dtensor *x)    { return mesh_argmax(x, .dims
 static mesh_dtensor *do_mse(mesh_dtensor *x)       { return mesh_mse_loss(x, other(x), MESH_REDUCTION_MEAN); }
 // clang-format on
 
-struct operator {
+struct operator
+{
     const char *name;
-    mesh_dtensor *(*of)(mesh_dtensor *x);
+    mesh_dtensor *(*of)(mesh_dtensor * x);
     bool is_constant; /* no gradient */
 };
 
 static const struct operator operators[] = {
-    { "add", do_add, false },           { "mul", do_mul_self, false },      { "tanh", do_tanh, false },
-    { "matmul", do_matmul, false },     { "matmul_in", do_matmul_in, false }, { "transpose", do_transpose, false },
-    { "sum", do_sum, false },           { "mean", do_mean, false },         { "amax", do_amax, false },
-    { "var", do_var, false },           { "norm", do_norm, false },         { "softmax along", do_softmax0, false },
-    { "log_softmax", do_softmax1, false }, { "logsumexp", do_logsumexp, false }, { "cumsum", do_cumsum, false },
-    { "layer_norm", do_layer_norm, false }, { "narrow", do_narrow, false }, { "select", do_select, false },
-    { "roll", do_roll, false },         { "flip", do_flip, false },         { "pad", do_pad, false },
-    { "cat", do_cat, false },           { "stack", do_stack, false },       { "tril", do_tril, false },
-    { "take", do_take, false },         { "repeat", do_repeat, false },     { "expand", do_expand, false },
-    { "reshape", do_reshape, false },   { "topk", top, false },             { "sort", sorted, false },
-    { "split", second_piece, false },   { "argmax", do_argmax, true },      { "mse", do_mse, false },
+    { "add", do_add, false },
+    { "mul", do_mul_self, false },
+    { "tanh", do_tanh, false },
+    { "matmul", do_matmul, false },
+    { "matmul_in", do_matmul_in, false },
+    { "transpose", do_transpose, false },
+    { "sum", do_sum, false },
+    { "mean", do_mean, false },
+    { "amax", do_amax, false },
+    { "var", do_var, false },
+    { "norm", do_norm, false },
+    { "softmax along", do_softmax0, false },
+    { "log_softmax", do_softmax1, false },
+    { "logsumexp", do_logsumexp, false },
+    { "cumsum", do_cumsum, false },
+    { "layer_norm", do_layer_norm, false },
+    { "narrow", do_narrow, false },
+    { "select", do_select, false },
+    { "roll", do_roll, false },
+    { "flip", do_flip, false },
+    { "pad", do_pad, false },
+    { "cat", do_cat, false },
+    { "stack", do_stack, false },
+    { "tril", do_tril, false },
+    { "take", do_take, false },
+    { "repeat", do_repeat, false },
+    { "expand", do_expand, false },
+    { "reshape", do_reshape, false },
+    { "topk", top, false },
+    { "sort", sorted, false },
+    { "split", second_piece, false },
+    { "argmax", do_argmax, true },
+    { "mse", do_mse, false },
 };
 
 static const struct {
     int rows, columns;
     mesh_placements p;
 } layouts[] = {
-    { 1, 4, { 1, { SS_(0, 2) } } },          { 1, 4, { 1, { SS_(0, 3) } } },
-    { 1, 4, { 1, { SS_(1, 2) } } },          { 2, 2, { 2, { SS_(0, 2), S_(0) } } },
-    { 2, 2, { 2, { S_(0), SS_(0, 2) } } },   { 2, 2, { 2, { SS_(0, 4), S_(1) } } },
-    { 2, 2, { 2, { SS_(1, 3), SS_(0, 2) } } }, { 2, 2, { 2, { R_, SS_(0, 2) } } },
+    { 1, 4, { 1, { SS_(0, 2) } } },
+    { 1, 4, { 1, { SS_(0, 3) } } },
+    { 1, 4, { 1, { SS_(1, 2) } } },
+    { 2, 2, { 2, { SS_(0, 2), S_(0) } } },
+    { 2, 2, { 2, { S_(0), SS_(0, 2) } } },
+    { 2, 2, { 2, { SS_(0, 4), S_(1) } } },
+    { 2, 2, { 2, { SS_(1, 3), SS_(0, 2) } } },
+    { 2, 2, { 2, { R_, SS_(0, 2) } } },
 };
 
-static int try_operator(mesh_device_mesh *m, const struct operator *op, mesh_placements p)
+static int try_operator(mesh_device_mesh *m, const struct operator* op, mesh_placements p)
 {
     mesh_dtensor *x = mesh_requires_grad(random(m, MESH_SHAPE(8, 6), p, 5), !op->is_constant);
     mesh_dtensor *whole = mesh_requires_grad(random(m, MESH_SHAPE(8, 6), everywhere(m, R), 5), !op->is_constant);
