@@ -184,6 +184,8 @@ static void drive(mesh_group *g, struct mesh_work *w, int64_t deadline_ms)
         idle_since_us = idle_since_us == 0 ? now_us : idle_since_us;
         if (now_us - idle_since_us >= SPIN_US && !work_is_done(w)) {
             sleep_in_poll(g, MIN(deadline_ms, w->deadline_ms));
+        } else {
+            sched_yield(); /* with a core for each, two ranks may still have met on one: spinning keeps both there */
         }
     }
 }
