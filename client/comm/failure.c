@@ -24,9 +24,18 @@ static enum peer_state state_of(const mesh_group *g, int peer)
     return atomic_load_explicit(&g->session->news[g->world_ranks[peer]].state, memory_order_acquire);
 }
 
+/* The call at the head, in words. */
+static const char *describe(const mesh_group *g, char *buf, size_t cap)
+{
+    char call[100];
+    snprintf(buf, cap, "%s (seq %" PRIu64 " of group %s)", call_text(&g->current->header, call, sizeof call),
+             g->current->header.sequence, g->name);
+    return buf;
+}
+
 /* News that ends calls at once: an abort, a report about the group, a death: of the member that died first, for the others may
- * have ended because of it. */
-static int check_news(const mesh_group *g)
+ * have ended because of it.  call: the words of whoever needs it. */
+static int check_news(const mesh_group *g, const char *call)
 {
     int r = session_check(g->session, g->id, NULL, 0);
     int first = atomic_load_explicit(&g->session->first_dead, memory_order_acquire) - 1;
@@ -36,7 +45,7 @@ static int check_news(const mesh_group *g)
             dead = g->world_ranks[i];
         }
     }
-    return dead < 0 ? r : err_set_about(MESH_EPEER, dead, "%s", g->session->news[dead].sentence);
+    return dead < 0 ? r : err_set_about(MESH_EPEER, dead, "%s, which %s needs", g->session->news[dead].sentence, call);
 }
 
 void group_poison(mesh_group *g, const mesh_error *why)
@@ -54,18 +63,36 @@ static int poisoned(mesh_group *g)
     return err_set_about(MESH_EPOISONED, g->poison.rank, "group %s failed earlier: %s", g->name, g->poison.message);
 }
 
+/* News for the call at the head. */
+static int check_call(const mesh_group *g)
+{
+    char call[160];
+    return check_news(g, describe(g, call, sizeof call));
+}
+
+/* News for a call that is not there yet. */
+static int check_next(mesh_group *g)
+{
+    char call[160];
+    pthread_mutex_lock(&g->lock);
+    uint64_t next = g->n_calls + 1;
+    pthread_mutex_unlock(&g->lock);
+    snprintf(call, sizeof call, "seq %" PRIu64 " of group %s", next, g->name);
+    return check_news(g, call);
+}
+
 int failure_of_start(mesh_group *g)
 {
     struct mesh_session *s = g->session;
     uint64_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
     bool is_news = epoch != atomic_load_explicit(&g->checked_epoch, memory_order_relaxed);
     if (atomic_load_explicit(&s->is_aborted, memory_order_acquire)) {
-        return check_news(g);
+        return check_next(g);
     }
     if (atomic_load_explicit(&g->is_poisoned, memory_order_acquire)) {
         return poisoned(g);
     }
-    int r = is_news ? check_news(g) : 0;
+    int r = is_news ? check_next(g) : 0;
     if (r < 0) {
         group_poison(g, err_last());
         return r;
@@ -106,15 +133,6 @@ void report(mesh_group *g, enum report_kind kind, int culprit)
     (void)err_restore(&why);
 }
 
-/* The call at the head, in words. */
-static const char *describe(const mesh_group *g, char *buf, size_t cap)
-{
-    char call[100];
-    snprintf(buf, cap, "%s (seq %" PRIu64 " of group %s)", call_text(&g->current->header, call, sizeof call),
-             g->current->header.sequence, g->name);
-    return buf;
-}
-
 void note_lost(mesh_group *g)
 {
     int peer = g->exec.lost_peer;
@@ -135,7 +153,7 @@ void fail_lost(mesh_group *g)
 {
     int peer = g->lost.peer, rank = g->world_ranks[peer];
     char call[160], name[100];
-    if (check_news(g) < 0) { /* the cause, which came together with the end of the stream */
+    if (check_call(g) < 0) { /* the cause, which came together with the end of the stream */
         fail_all(g);
         return;
     }
@@ -155,9 +173,9 @@ void fail_lost(mesh_group *g)
 void fail_timed_out(mesh_group *g)
 {
     int ranks[64], n = 0, first = -1;
-    char call[130], list[64];
+    char call[130], list[64], name[100];
     struct exec_wait wait;
-    if (check_news(g) < 0) {
+    if (check_call(g) < 0) {
         fail_all(g);
         return;
     }
@@ -170,9 +188,12 @@ void fail_timed_out(mesh_group *g)
         }
     }
     session_rank_list(ranks, n, list, sizeof list);
+    if (n == 1) {
+        session_peer_name(g->session, ranks[0], name, sizeof name);
+    }
     (void)err_set_about(MESH_ETIMEDOUT, first >= 0 ? g->world_ranks[first] : g->session->rank,
-                        "%s: no answer of %s within %" PRId64 " ms", describe(g, call, sizeof call), list,
-                        clock_now_ms() - g->current->begun_ms);
+                        "%s: no answer of %s within %" PRId64 " ms", describe(g, call, sizeof call),
+                        n == 1 ? name : list, clock_now_ms() - g->current->begun_ms);
     report(g, REPORT_TIMEOUT, first);
     fail_all(g);
 }
@@ -199,7 +220,7 @@ bool look_at_news(mesh_group *g)
     if (epoch == 0) {
         return false; /* no news ever */
     }
-    if (check_news(g) < 0) {
+    if (check_call(g) < 0) {
         fail_all(g);
         return true;
     }

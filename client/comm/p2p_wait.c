@@ -70,12 +70,12 @@ static void report_failure(struct p2p *p, int culprit)
     (void)err_restore(&why);
 }
 
-/* "the send of f32[16] to rank 2, tag 5, group world" */
+/* "the send of f32[16] to rank 2 (node1, pid 4711), tag 5, group world" */
 static const char *describe(const struct p2p *p, const struct message *m, char *buf, size_t cap)
 {
-    char peer[24] = "any rank", tag[24] = "any tag";
+    char peer[100] = "any rank", tag[24] = "any tag";
     if (m->peer != MESH_ANY_SOURCE) {
-        snprintf(peer, sizeof peer, "rank %d", p->group->world_ranks[m->peer]);
+        session_peer_name(p->group->session, p->group->world_ranks[m->peer], peer, sizeof peer);
     }
     if (m->tag != MESH_ANY_TAG) {
         snprintf(tag, sizeof tag, "tag %d", m->tag);
@@ -153,6 +153,19 @@ static bool look_at(struct p2p *p, const struct message *m, int peer, int64_t no
     return false;
 }
 
+/* A death is told with the message that it ends. */
+static void name_message(const struct p2p *p)
+{
+    const mesh_error why = *err_last();
+    char text[160];
+    for (int i = 0; p->receives.head != NULL && i < p->group->size; i++) {
+        if (p->group->world_ranks[i] == why.rank && state_of(p, i) == PEER_DEAD) {
+            (void)err_set_about(why.status, why.rank, "%s, before %s", p->group->session->news[why.rank].sentence,
+                                describe(p, p->receives.head, text, sizeof text));
+        }
+    }
+}
+
 static bool has_news(struct p2p *p)
 {
     if (failure_of_start(p->group) == 0) {
@@ -162,6 +175,7 @@ static bool has_news(struct p2p *p)
         mesh_error why = p->group->poison;
         (void)err_restore(&why);
     }
+    name_message(p);
     p2p_fail(p);
     return true;
 }

@@ -87,29 +87,6 @@ static int act_stop(char **args)
     return all_reduce_until(args[0], SIGSTOP);
 }
 
-/* differ WHAT: rank 1 makes a call that differs from the others' in kind, dtype, op, count or root. */
-static int act_differ(char **args)
-{
-    static int64_t data[4 * COUNT], out[4 * COUNT];
-    int odd = mesh_rank() == 1;
-    const char *what = args[0];
-    int r = mesh_barrier(mesh_world());
-    if (r < 0) {
-        return r;
-    }
-    if (strcmp(what, "kind") == 0) {
-        return odd ? mesh_all_gather(out, data, 16, MESH_F32, mesh_world())
-                   : mesh_all_reduce(data, 16, MESH_F32, MESH_SUM, mesh_world());
-    }
-    if (strcmp(what, "root") == 0) {
-        r = mesh_broadcast(data, 16, MESH_F32, odd ? 1 : 0, mesh_world());
-        return r < 0 ? r : mesh_barrier(mesh_world()); /* who had nothing to receive hears of it in the next call */
-    }
-    return mesh_all_reduce(data, odd && strcmp(what, "count") == 0 ? 17 : 16,
-                           odd && strcmp(what, "dtype") == 0 ? MESH_I32 : MESH_F32,
-                           odd && strcmp(what, "op") == 0 ? MESH_MAX : MESH_SUM, mesh_world());
-}
-
 /* mesh: makes a 2 x n/2 mesh and a key, then waits until somebody sets the key "go". */
 static int act_mesh(char **args)
 {
@@ -170,9 +147,9 @@ static const struct {
     int n_args;
     int (*run)(char **args);
 } acts[] = {
-    { "print", 0, act_print },   { "exit", 2, act_exit }, { "die", 1, act_die },         { "stop", 1, act_stop },
-    { "differ", 1, act_differ }, { "mesh", 0, act_mesh }, { "badmesh", 0, act_badmesh }, { "unlike", 0, act_unlike },
-    { "reduce", 0, act_reduce }, { "wait", 1, act_wait },
+    { "print", 0, act_print },   { "exit", 2, act_exit },     { "die", 1, act_die },
+    { "stop", 1, act_stop },     { "mesh", 0, act_mesh },     { "badmesh", 0, act_badmesh },
+    { "unlike", 0, act_unlike }, { "reduce", 0, act_reduce }, { "wait", 1, act_wait },
 };
 
 static long number_in(const char *variable, long otherwise)
