@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/border.h"
 
+#include "autograd/grads.h"
 #include "autograd/promote.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -10,8 +11,15 @@
 
 /* Every addend of a sum has the derivative of the sum: a whole gradient is already right for a pending input, and
  * making it pending again would only cost a later reduction. */
+static mesh_dtensor *as_dtype(mesh_dtensor *x, mesh_dtype t)
+{
+    return x == NULL || x->dtype == t ? x : grad_op1(OP_cast, x, &(struct op_attr){ .mode = (int32_t)t });
+}
+
+/* index[0] of the node: the dtype that the gradient travels in; 0: its own. */
 static void back_to_source(struct grad_call *c)
 {
+    mesh_dtype own = c->dy->dtype, travels = (mesh_dtype)c->node->attr.index[0];
     mesh_placements p = c->node->in_placements[0];
     for (int d = 0; d < p.n; d++) {
         if (p.at[d].kind == MESH_IS_PARTIAL) {
@@ -19,22 +27,24 @@ static void back_to_source(struct grad_call *c)
             p.at[d] = dy.kind == MESH_IS_PARTIAL ? dy : mesh_replicate();
         }
     }
-    c->dx[0] = dtensor_redistribute(c->dy, &p);
+    mesh_dtensor *dy = as_dtype(c->dy, travels == 0 ? own : travels);
+    c->dx[0] = as_dtype(dy == NULL ? NULL : dtensor_redistribute(dy, &p), own);
 }
 const struct gradient g_redistribute = { back_to_source, { 0 } };
 
-static mesh_dtensor *record_redistribute(mesh_dtensor *x, mesh_dtensor *y)
+static mesh_dtensor *record_redistribute(mesh_dtensor *x, mesh_dtensor *y, mesh_dtype backward)
 {
     if (y == NULL || !tape_wants(&x, 1)) {
         return y;
     }
-    struct tape_entry e = { .name = "redistribute", .gradient = &g_redistribute, .n_in = 1, .in = &x };
+    struct op_attr attr = { .index = { (int64_t)backward } };
+    struct tape_entry e = { .name = "redistribute", .gradient = &g_redistribute, .attr = &attr, .n_in = 1, .in = &x };
     return tape_record(&e, y) < 0 ? NULL : y;
 }
 
 mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p)
 {
-    return record_redistribute(x, dtensor_redistribute(x, p));
+    return record_redistribute(x, dtensor_redistribute(x, p), (mesh_dtype)0);
 }
 
 /* The failure goes to the scope.  For expressions: returns NULL. */
@@ -48,15 +58,27 @@ static void *fail_null(const char *what)
     return scope_fail(err_set(MESH_EINVAL, "the %s is NULL", what));
 }
 
+static int check_dtypes(const mesh_redistribute_options *o)
+{
+    const mesh_dtype both[] = { o->forward_dtype, o->backward_dtype };
+    for (int i = 0; i < 2; i++) {
+        if (both[i] != 0 && !dtype_is_valid((int)both[i])) {
+            return err_set(MESH_EINVAL, "redistribute: dtype %d does not exist", (int)both[i]);
+        }
+    }
+    return o->backward_dtype == 0 || dtype_kind(o->backward_dtype) == DTYPE_FLOAT
+               ? 0
+               : err_set(MESH_EINVAL, "redistribute: a gradient cannot travel as %s: only as floats",
+                         dtype_name(o->backward_dtype));
+}
+
 static mesh_dtensor *redistribute(mesh_dtensor *x, mesh_placements p, const mesh_redistribute_options *o)
 {
     if (x == NULL) {
         return fail_null("tensor");
     }
     int r = placements_check("redistribute", x->shape, x->dtype, x->mesh->ndim, &p);
-    if (r == 0 && o->forward_dtype != 0 && !dtype_is_valid((int)o->forward_dtype)) {
-        r = err_set(MESH_EINVAL, "redistribute: dtype %d does not exist", (int)o->forward_dtype);
-    }
+    r = r < 0 ? r : check_dtypes(o);
     if (r < 0) {
         return scope_fail(r);
     }
@@ -64,7 +86,7 @@ static mesh_dtensor *redistribute(mesh_dtensor *x, mesh_placements p, const mesh
         return fail();
     }
     mesh_dtensor *y = o->async ? dtensor_redistribute_async(x, &p) : dtensor_redistribute(x, &p);
-    y = record_redistribute(x, y);
+    y = record_redistribute(x, y, o->backward_dtype);
     return y != NULL ? y : fail();
 }
 

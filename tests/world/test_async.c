@@ -151,6 +151,35 @@ static int gradients(void *arg)
     return 0;
 }
 
+/* The gradient of a shard made whole travels in 16 bits, and comes out in 32, rounded on its way. */
+static int short_gradients(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(2), NULL);
+    mesh_dtensor *x = mesh_requires_grad(mesh_ones(MESH_SHAPE(64), m, ON(R)), true);
+    mesh_dtensor *y = mesh_redistribute_with(x, ON(S(0)), .backward_dtype = MESH_BF16);
+    REQUIRE(y != NULL && mesh_dtype_of(y) == MESH_F32);
+    mesh_dtensor *dy = mesh_full(MESH_SHAPE(64), 1 + 0x1p-7 + 0x1p-12, m, ON(S(0)));
+    mesh_comm_reset();
+    REQUIRE(mesh_backward_from(y, dy) == 0);
+    REQUIRE(mesh_comm_bytes(MESH_COMM_ALL_GATHER) == 32 * 2);
+    REQUIRE(mesh_dtype_of(mesh_grad(x)) == MESH_F32);
+    mesh_tensor *g = mesh_full_tensor(mesh_grad(x));
+    for (int i = 0; i < 64; i++) {
+        REQUIRE_NEAR((double)((float *)mesh_tensor_data(g))[i], 1 + 0x1p-7, 0);
+    }
+    mesh_scope *s = mesh_scope_begin();
+    REQUIRE(mesh_redistribute_with(x, ON(S(0)), .backward_dtype = MESH_I32) == NULL);
+    REQUIRE(mesh_scope_end(s) == MESH_EINVAL);
+    return 0;
+}
+
+START_TEST(gradients_travel_in_their_own_dtype)
+{
+    ranks_run(2, short_gradients, NULL);
+}
+END_TEST
+
 START_TEST(gradients_flow_back_through_it)
 {
     ranks_run(4, gradients, NULL);
@@ -184,6 +213,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_result_kept_beyond_its_scope_has_its_elements);
     tcase_add_test(t, a_pending_sum_is_taken_before_its_source_changes);
     tcase_add_test(t, gradients_flow_back_through_it);
+    tcase_add_test(t, gradients_travel_in_their_own_dtype);
     tcase_add_test(t, nothing_is_waited_for_before_the_first_use);
     suite_add_tcase(s, t);
     return s;
