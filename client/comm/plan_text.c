@@ -172,6 +172,9 @@ int mesh_plan_text(mesh_comm_kind kind, int n_ranks, size_t count, mesh_dtype t,
 {
     err_enter(__func__);
     int r = check(kind, n_ranks, count, t, rank);
+    if (r == 0 && buf == NULL && cap > 0) {
+        r = err_set(MESH_EINVAL, "the buffer is NULL, but has room for %zu bytes: cap is 0 then", cap);
+    }
     if (r < 0) {
         return r;
     }

@@ -200,7 +200,7 @@ static mesh_dtensor *distribute(const mesh_tensor *t, mesh_device_mesh *m, mesh_
     bool same_everywhere = source == EVERYONE;
     const char *what = same_everywhere ? "distribute_same" : "distribute_tensor";
     if (!t || !m) {
-        return scope_fail(err_set_local(MESH_EINVAL, "%s: the %s is NULL", what, t ? "mesh" : "tensor"));
+        return scope_fail(err_set(MESH_EINVAL, "%s: the %s is NULL", what, t ? "mesh" : "tensor"));
     }
     int r = placements_check(what, t->shape, t->dtype, m->ndim, &p);
     r = r < 0 || same_everywhere ? r : check_source(m, source);

@@ -261,7 +261,7 @@ mesh_dtensor *dtensor_from_local(struct mesh_tensor *local, mesh_device_mesh *m,
 {
     static const mesh_from_local_options defaults;
     if (!local || !m) {
-        err_set_local(MESH_EINVAL, "from_local: the %s is NULL", local ? "mesh" : "local tensor");
+        err_set(MESH_EINVAL, "from_local: the %s is NULL", local ? "mesh" : "local tensor");
         return NULL;
     }
     o = o ? o : &defaults;

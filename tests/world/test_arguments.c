@@ -39,6 +39,13 @@ static mesh_dtensor *reshape_huge(const struct given *g)  { return mesh_reshape(
 static mesh_dtensor *view_many(const struct given *g)     { return mesh_view(g->x, of_ndim(9)); }
 static mesh_dtensor *whole_of_many(const struct given *g) { return local_of(g, of_ndim(INT_MAX)); }
 static mesh_dtensor *whole_of_fewer(const struct given *g){ return local_of(g, of_ndim(-1)); }
+static mesh_dtensor *from_nothing(const struct given *g)  { return mesh_from_local(NULL, g->m, ON(S(0), S(1))); }
+static mesh_dtensor *from_nowhere(const struct given *g)  { return mesh_from_local(mesh_to_local(g->x), NULL, ON(S(0))); }
+static mesh_dtensor *deal_nothing(const struct given *g)  { return mesh_distribute_tensor(NULL, g->m, ON(R, S(0))); }
+static mesh_dtensor *deal_nowhere(const struct given *g)  { return mesh_distribute_tensor(mesh_to_local(g->x), NULL, ON(R)); }
+static mesh_dtensor *cut_nothing(const struct given *g)   { return mesh_distribute_same(NULL, g->m, ON(R, S(0))); }
+static mesh_dtensor *send_nothing(const struct given *g)  { return mesh_distribute_tensor_from(NULL, g->m, ON(R, R), 0); }
+static mesh_dtensor *list_of_many(const struct given *g)  { return mesh_zeros(MESH_SHAPE(4), g->m, ((mesh_placements){ .n = 99 })); }
 static mesh_dtensor *half_of_ints(const struct given *g)
 {
     return mesh_full(MESH_SHAPE(4), 0.5, g->m, ON(P(MESH_SUM), S(0)), .dtype = MESH_I32);
@@ -55,7 +62,10 @@ static const struct {
     { flip_far, MESH_EINVAL, "no dimension 4294967296" },     { sum_far, MESH_EINVAL, "no dimension 4294967296" },
     { reshape_huge, MESH_ESHAPE, "more than 2^62 elements" }, { view_many, MESH_ESHAPE, "9 dims" },
     { whole_of_many, MESH_ESHAPE, "2147483647 dims" },        { whole_of_fewer, MESH_ESHAPE, "-1 dims" },
-    { half_of_ints, MESH_EINVAL, "i32 cannot hold 0.5" },
+    { from_nothing, MESH_EINVAL, "tensor is NULL" },          { from_nowhere, MESH_EINVAL, "mesh is NULL" },
+    { deal_nothing, MESH_EINVAL, "tensor is NULL" },          { deal_nowhere, MESH_EINVAL, "mesh is NULL" },
+    { cut_nothing, MESH_EINVAL, "tensor is NULL" },           { send_nothing, MESH_EINVAL, "tensor is NULL" },
+    { list_of_many, MESH_EINVAL, "99 placements" },           { half_of_ints, MESH_EINVAL, "i32 cannot hold 0.5" },
 };
 
 static int refuse(void *arg)

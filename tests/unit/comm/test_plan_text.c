@@ -49,6 +49,7 @@ START_TEST(what_has_no_plan_is_refused)
     ck_assert_int_eq(mesh_plan_text((mesh_comm_kind)99, 2, 1, MESH_F32, 0, NULL, 0), MESH_EUNSUPPORTED);
     ck_assert_int_eq(mesh_plan_text(MESH_COMM_BARRIER, 0, 1, MESH_F32, 0, NULL, 0), MESH_EINVAL);
     ck_assert_int_eq(mesh_plan_text(MESH_COMM_BARRIER, 2, 1, MESH_F32, 2, NULL, 0), MESH_EINVAL);
+    ck_assert_int_eq(mesh_plan_text(MESH_COMM_BARRIER, 2, 1, MESH_F32, 0, NULL, 10), MESH_EINVAL);
     ck_assert_int_eq(mesh_plan_text(MESH_COMM_BARRIER, 2, 1, (mesh_dtype)77, 0, NULL, 0), MESH_EINVAL);
     ck_assert_int_eq(mesh_plan_text(MESH_COMM_ALL_GATHER, 2, SIZE_MAX / 2, MESH_F32, 0, NULL, 0), MESH_ETOOLARGE);
 }
