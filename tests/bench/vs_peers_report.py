@@ -7,8 +7,8 @@ import csv
 import json
 import statistics
 
-BEGIN, END = "<!-- vs_peers: begin -->", "<!-- vs_peers: end -->"
-NEAR_US = 0.2  # a canary above this: the processors are far apart
+import machine
+
 FLOOR_LIMIT = 1.3
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -25,7 +25,7 @@ class Figures:
                 for row in csv.DictReader(f):
                     self.add(row, mode)
         canary = [line.split(",") for line in (folder / "canary.csv").read_text().splitlines()]
-        self.n_runs, self.n_far = len(canary), sum(float(us) > NEAR_US for _, us in canary)
+        self.n_runs, self.n_far = len(canary), sum(float(us) > machine.NEAR_US for _, us in canary)
 
     def add(self, row, mode):
         if row.get("check") != "ok":
@@ -150,8 +150,7 @@ def spread_text(spreads):
 def head_lines(f):
     facts = f.facts
     ours, others = f.spreads()
-    yield f"`{facts['command']}`, release build of {facts['commit'] or 'this tree'}, {facts['date']}."
-    yield f"Machine: {facts['machine']}, Linux {facts['kernel']}, congestion control {facts['congestion']}. {', '.join(facts['versions'])}."
+    yield from machine.facts_lines(facts["command"], facts, facts["versions"])
     yield (f"{facts['rounds']} rounds, contestants in turn within each; {f.n_runs} runs, {f.n_far} of them with the processors far apart; "
            f"{facts['reps']} batches of about {facts['batch_ms']:g} ms a point.")
     if ours and others:
@@ -171,11 +170,3 @@ def section(folder):
     for ranks in f.facts["ranks"]:
         lines += table_lines(f, ranks)
     return "\n".join(lines).rstrip() + "\n"
-
-
-def put_into(path, text):
-    before, _, rest = path.read_text().partition(BEGIN)
-    _, mark, after = rest.partition(END)
-    if not mark:
-        raise SystemExit(f"{path} has no lines '{BEGIN}' and '{END}'")
-    path.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
