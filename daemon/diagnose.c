@@ -458,6 +458,39 @@ static bool leads_to_cause(const struct verdict *v, const struct finding *f, con
     return false;
 }
 
+/* A culprit of another one without an explanation is held up in this finding. */
+static bool is_waited_for(const struct verdict *v, const struct finding *f, const bool *is_explained)
+{
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct finding *other = &v->findings.at[i];
+        for (size_t k = 0; !is_explained[i] && k < other->culprits.n; k++) {
+            if (where_held_up(v, other->culprits.at[k]) == f) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* What has no cause waits in a circle, or for one: the latter is what nobody in the circle waits for. */
+static void find_circles(struct verdict *v, bool *is_explained)
+{
+    for (size_t pass = 0, n_changes = 1; pass < v->findings.n && n_changes > 0; pass++) {
+        n_changes = 0;
+        for (size_t i = 0; i < v->findings.n; i++) {
+            struct finding *f = &v->findings.at[i];
+            if (!is_explained[i] && !is_waited_for(v, f, is_explained)) {
+                is_explained[i] = f->is_knock_on = true;
+                n_changes++;
+            }
+        }
+    }
+    for (size_t i = 0; i < v->findings.n; i++) {
+        struct finding *f = &v->findings.at[i];
+        f->kind = is_explained[i] ? f->kind : FINDING_CIRCLE;
+    }
+}
+
 static void sort_by_cause(struct verdict *v)
 {
     for (size_t i = 1; i < v->findings.n; i++) {
@@ -495,10 +528,7 @@ static void find_causes(struct verdict *v)
             }
         }
     }
-    for (size_t i = 0; i < v->findings.n; i++) {
-        struct finding *f = &v->findings.at[i];
-        f->kind = is_explained[i] ? f->kind : FINDING_CIRCLE;
-    }
+    find_circles(v, is_explained);
     mem_free(is_explained);
     sort_by_cause(v);
 }

@@ -123,6 +123,14 @@ static int act_recv(void)
     return r < 0 || mesh_rank() != 0 ? pause_long() : mesh_recv(data, 8, MESH_F32, CULPRIT, 7, mesh_world());
 }
 
+/* circle: ranks 1, 2 and 3 each wait for a message of the next one; rank 0 waits for one of rank 1. */
+static int act_circle(void)
+{
+    int r = reduce(mesh_world(), 1), me = mesh_rank();
+    ready();
+    return r < 0 ? r : mesh_recv(data, 8, MESH_F32, me == 3 ? 1 : me + 1, 7, mesh_world());
+}
+
 /* mourn: all call until one of them dies; the others stay to be looked at. */
 static int act_mourn(void)
 {
@@ -135,7 +143,7 @@ static const struct {
     int (*run)(void);
 } acts[] = {
     { "sleep", act_sleep }, { "key", act_key },     { "together", act_together }, { "differ", act_differ },
-    { "knock", act_knock }, { "mourn", act_mourn }, { "recv", act_recv },
+    { "knock", act_knock }, { "mourn", act_mourn }, { "recv", act_recv },         { "circle", act_circle },
 };
 
 int main(int argc, char **argv)

@@ -243,6 +243,26 @@ START_TEST(a_receive_that_nobody_sends_to_is_named)
 }
 END_TEST
 
+START_TEST(a_circle_of_receives_is_the_cause_and_who_waits_for_it_a_knock_on)
+{
+    static const char *const waiting[N] = { "1", "2", "3", "0" };
+    struct proc run;
+    job_start(&run, "circle");
+    diagnose_until("knock-on: ", "50ms");
+    ctl_expect(&p, 6, "CIRCLE in group world", "");
+    json_t *d, *f = first_finding(&d);
+    for (size_t i = 0; i < N; i++) {
+        f = json_array_get(json_object_get(d, "findings"), i);
+        ck_assert_str_eq(text_of(f, "kind"), i < 3 ? "circle" : "stall");
+        ck_assert_str_eq(text_of(f, "role"), i < 3 ? "cause" : "knock-on");
+        expect_ranks(f, "waiting", waiting[i]);
+    }
+    json_decref(d);
+    proc_fini(&p);
+    job_stop(&run);
+}
+END_TEST
+
 START_TEST(a_job_that_works_is_well)
 {
     struct proc run;
@@ -315,6 +335,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, the_cause_stands_before_the_knock_on);
     tcase_add_test(cases, a_rank_that_waits_for_a_key_says_so);
     tcase_add_test(cases, a_receive_that_nobody_sends_to_is_named);
+    tcase_add_test(cases, a_circle_of_receives_is_the_cause_and_who_waits_for_it_a_knock_on);
     tcase_add_test(cases, a_job_that_works_is_well);
     tcase_add_test(cases, a_recorder_cut_short_is_unknown_and_harms_nobody);
     tcase_add_test(cases, recorders_go_with_their_job);
