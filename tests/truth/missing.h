@@ -10,6 +10,7 @@
 struct missing {
     bool
         is_constant; /* the result is the same number everywhere, whatever the inputs: any reduction is right, none is listed */
+    bool is_large; /* too many combinations: not searched */
     int n;
     struct rule at[MISSING_MAX];
 };

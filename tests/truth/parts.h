@@ -20,6 +20,9 @@ struct cut { /* a mesh and a layout on it */
     int salt; /* pending parts of inputs with different salts differ */
 };
 
+/* For what a test itself relies on: ends the program.  (Check's own asserts write a line to a file each time.) */
+void parts_must(bool claim, const char *what);
+
 double tensor_number(const struct mesh_tensor *t, int64_t i); /* f32 f64 i32 i64 u8 bool */
 void tensor_set_number(struct mesh_tensor *t, int64_t i, double v);
 

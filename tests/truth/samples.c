@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "truth/samples.h"
 
-#include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,12 +291,12 @@ void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, 
         t->shapes.in_dtype[i] = t->in[i]->dtype;
         call.in[i] = t->in[i];
     }
-    ck_assert_msg(t->op->shape(&t->shapes) == 0, "%s: %s", t->op->name, mesh_last_error()->message);
+    parts_must(t->op->shape(&t->shapes) == 0, mesh_last_error()->message);
     for (int o = 0; o < t->op->n_out; o++) {
         call.out[o] = t->out[o] = tensor_new(t->shapes.out[o], t->shapes.out_dtype[o]);
-        ck_assert_ptr_nonnull(t->out[o]);
+        parts_must(t->out[o] != NULL, mesh_last_error()->message);
     }
-    ck_assert_msg(t->op->kernel(&call) == 0, "%s: %s", t->op->name, mesh_last_error()->message);
+    parts_must(t->op->kernel(&call) == 0, mesh_last_error()->message);
 }
 
 void trial_fini(struct trial *t)

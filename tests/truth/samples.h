@@ -22,7 +22,7 @@ struct trial { /* a sample brought to life */
     struct op_shapes shapes; /* after the shape function */
     struct mesh_tensor *in[OP_MAX_INPUTS], *out[OP_MAX_OUTPUTS];
 };
-void trial_init(struct trial *t, const struct sample *s, int mesh_ndim); /* fails the test when the operator does */
+void trial_init(struct trial *t, const struct sample *s, int mesh_ndim); /* ends the program when the operator fails */
 void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant); /* other numbers */
 void trial_fini(struct trial *t);
 

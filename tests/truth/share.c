@@ -47,9 +47,12 @@ static void count(const char *what, int64_t tried, int64_t total)
     pthread_mutex_unlock(&lock);
 }
 
-bool share_is_full(void)
+/* How many times as much as usual. */
+static int64_t times(void)
 {
-    return getenv("TRUTH_FULL") != NULL;
+    const char *text = getenv("TRUTH_TIMES");
+    long n = text != NULL ? strtol(text, NULL, 10) : 1;
+    return n > 1 ? n : 1;
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -65,7 +68,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 /* Steps of the golden section spread evenly; without a common divisor they meet every number once. */
 struct share share_of(const char *what, int64_t total, int64_t most)
 {
-    int64_t n = share_is_full() ? total : MIN(total, MAX(most / LESS, 1));
+    int64_t n = MIN(total, MAX(most * times() / LESS, 1));
     struct share s = { .total = total, .left = n, .step = 1 };
     if (n < total) {
         s.step = (int64_t)((double)total * 0.6180339887) + 1;

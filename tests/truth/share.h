@@ -1,7 +1,7 @@
 /* tests/truth/share.h - how much of a large product of cases a test tries: all of a small one, of a large one an even sample.
  *
- * The sample is the same in every run.  With TRUTH_FULL in the environment (./dev truth-full) everything is tried.  A build with
- * a sanitizer looks for faults of memory, not of arithmetic, and is several times slower: it tries a quarter.  What was tried of
+ * The sample is the same in every run.  TRUTH_TIMES=n in the environment asks for n times as much (./dev truth-full: 50
+ * times).  A build with a sanitizer looks for faults of memory, not of arithmetic, and is several times slower: it tries a quarter.  What was tried of
  * how much is printed when the program ends.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRUTH_SHARE_H
@@ -19,8 +19,6 @@ struct share share_of(const char *what, int64_t total, int64_t most);
 
 /* false: no more; each number at most once. */
 bool share_next(struct share *s, int64_t *ret_number);
-
-bool share_is_full(void); /* TRUTH_FULL is set */
 
 /* Before the suite is made: its tests run in this process instead of in one fork each, which costs a hundred times more than
  * most of them and would lose the counts. */

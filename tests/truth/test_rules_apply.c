@@ -1,6 +1,6 @@
 /* tests/truth/test_rules_apply.c - operators as programs call them: any layouts in, the right value out, on every rank.
  *
- * Every combination of layouts of the inputs on 2 ranks, an even spread of them on meshes of up to 8 ranks and 3 dims, on permuted
+ * Nearly every combination of layouts of the inputs on 2 ranks, an even spread of them on meshes of up to 8 ranks and 3 dims, on permuted
  * meshes and with ranks outside (test_rules.c has the rules and their products without communication, test_redistribute.c all
  * pairs of layouts).
  * SPDX-License-Identifier: Apache-2.0 */
@@ -28,17 +28,17 @@ struct world {
 
 static const struct world worlds[] = {
     { "layouts on 1", 1, { 1, { 1 } }, NULL, 20 },
-    { "layouts on 2", 2, { 1, { 2 } }, NULL, 2000 },
-    { "layouts on 3", 3, { 1, { 3 } }, NULL, 100 },
+    { "layouts on 2", 2, { 1, { 2 } }, NULL, 800 },
+    { "layouts on 3", 3, { 1, { 3 } }, NULL, 80 },
     { "layouts on 4", 4, { 1, { 4 } }, NULL, 60 },
     { "layouts on 7", 7, { 1, { 7 } }, NULL, 12 },
     { "layouts on 8", 8, { 1, { 8 } }, NULL, 12 },
     { "layouts on 2 and 0 of 3", 3, { 1, { 2 } }, (const int[]){ 2, 0 }, 30 },
-    { "layouts on 2x2", 4, { 2, { 2, 2 } }, NULL, 60 },
-    { "layouts on 2x2 permuted", 4, { 2, { 2, 2 } }, (const int[]){ 3, 0, 2, 1 }, 30 },
-    { "layouts on 2x3", 6, { 2, { 2, 3 } }, NULL, 20 },
-    { "layouts on 2x2x2", 8, { 3, { 2, 2, 2 } }, NULL, 6 },
-    { "layouts on 1x2x3 permuted", 6, { 3, { 1, 2, 3 } }, (const int[]){ 4, 1, 0, 5, 3, 2 }, 8 },
+    { "layouts on 2x2", 4, { 2, { 2, 2 } }, NULL, 30 },
+    { "layouts on 2x2 permuted", 4, { 2, { 2, 2 } }, (const int[]){ 3, 0, 2, 1 }, 12 },
+    { "layouts on 2x3", 6, { 2, { 2, 3 } }, NULL, 8 },
+    { "layouts on 2x2x2", 8, { 3, { 2, 2, 2 } }, NULL, 2 },
+    { "layouts on 1x2x3 permuted", 6, { 3, { 1, 2, 3 } }, (const int[]){ 4, 1, 0, 5, 3, 2 }, 4 },
 };
 
 static int64_t count_layouts(const struct trial *t, int mesh_ndim)
