@@ -53,8 +53,8 @@ static bool read_rule(const char *rule, int n_in, struct operand *ret_operands)
 int custom_check_rule(const char *name, const char *rule, int n_in)
 {
     struct operand operands[OP_MAX_INPUTS + 1];
-    if (n_in < 1 || n_in > OP_MAX_INPUTS) {
-        return err_set(MESH_EINVAL, "%s: %d inputs; 1 to %d are supported", name, n_in, OP_MAX_INPUTS);
+    if (n_in < 1 || n_in > MESH_OP_MAX_INPUTS) {
+        return err_set(MESH_EINVAL, "%s: %d inputs; 1 to %d are supported", name, n_in, MESH_OP_MAX_INPUTS);
     }
     return read_rule(rule, n_in, operands)
                ? 0

@@ -24,7 +24,7 @@ extern const struct gradient g_softmax, g_log_softmax, g_cross_entropy_rows, g_c
 extern const struct gradient g_maximum, g_minimum, g_pow, g_lerp, g_where, g_masked_fill, g_tril, g_triu, g_cast;
 
 extern const struct gradient g_permute, g_flip, g_roll, g_cat, g_narrow, g_select, g_pad, g_repeat;
-extern const struct gradient g_take, g_gather, g_scatter_add, g_causal_fill;
+extern const struct gradient g_take, g_gather, g_scatter_add;
 
 extern const struct gradient g_amax, g_amin, g_prod, g_var, g_norm, g_logsumexp, g_cumsum, g_sort;
 extern const struct gradient g_layer_norm, g_rms_norm, g_squared_difference, g_nll_loss, g_sharded_cross_entropy;

@@ -36,10 +36,3 @@ static void scatter_add(struct grad_call *c)
     c->dx[2] = c->wants[2] ? grad_op2(OP_gather, c->dy, c->node->in[1], &c->node->attr) : NULL;
 }
 const struct gradient g_scatter_add = { scatter_add, { 0, 0, NEEDS_IN1 } };
-
-static void causal_fill(struct grad_call *c)
-{
-    struct op_attr nothing = { .value = { 0 } };
-    c->dx[0] = grad_op1(OP_causal_fill, c->dy, &nothing);
-}
-const struct gradient g_causal_fill = { causal_fill, { 0 } };

@@ -83,7 +83,7 @@ static void fill_in(struct mesh_op *op)
                                .user = op };
     if (op->class_.gradient != NULL) {
         op->gradient.run = custom_gradient;
-        for (int i = 0; i < OP_MAX_INPUTS; i++) {
+        for (int i = 0; i < MESH_OP_MAX_INPUTS; i++) {
             op->gradient.needs[i] = NEEDS_IN0 | NEEDS_IN1 | NEEDS_IN2 | NEEDS_IN3 | NEEDS_OUT;
         }
     }

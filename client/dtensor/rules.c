@@ -253,7 +253,7 @@ static const rule_fn place_blind[] = {
     rule_maximum,     rule_minimum,     rule_bitwise_and, rule_bitwise_or, rule_bitwise_xor,
     rule_where,       rule_masked_fill, rule_cast,        rule_normalize,  rule_normalize_grad,
 };
-static const enum op_id sees_places[] = { OP_tril, OP_triu, OP_causal_fill };
+static const enum op_id sees_places[] = { OP_tril, OP_triu };
 
 static bool is_place_blind(const struct op_row *op)
 {

@@ -304,9 +304,3 @@ int op_shape_one_hot(struct op_shapes *s)
     s->out_dtype[0] = MESH_I64;
     return r;
 }
-
-int op_shape_causal_fill(struct op_shapes *s)
-{
-    result(s, s->in[0]);
-    return s->in[0].ndim >= 2 ? 0 : err_set(MESH_ESHAPE, "%s: at least two dims are needed", s->name);
-}

@@ -241,32 +241,3 @@ int k_one_hot(const struct kernel_call *c)
     }
     return r;
 }
-
-/* --- causal masks --------------------------------------------------------------------------------------------------- */
-
-#define FILL_AFTER(D, T, U, unused)                                                                                    \
-    static void fill_after_##D(void *row, int64_t begin, int64_t end, double v)                                        \
-    {                                                                                                                  \
-        for (int64_t j = begin; j < end; j++) {                                                                        \
-            ((T *)row)[j] = (T)v;                                                                                      \
-        }                                                                                                              \
-    }
-FLOAT_TYPES(FILL_AFTER, 0)
-
-int k_causal_fill(const struct kernel_call *c)
-{
-    const struct mesh_tensor *x = c->in[0];
-    int ndim = x->shape.ndim;
-    int64_t n_rows = x->shape.dim[ndim - 2], n = x->shape.dim[ndim - 1];
-    int64_t diagonal = c->offset[ndim - 2] - c->offset[ndim - 1]; /* row i keeps columns up to i + diagonal */
-    if (x->dtype != MESH_F32 && x->dtype != MESH_F64) {
-        return unsupported_dtype("a causal mask", x->dtype);
-    }
-    int r = k_copy(c);
-    for (int64_t i = 0; r == 0 && n > 0 && i < x->n / n; i++) {
-        int64_t begin = i % n_rows + diagonal + 1;
-        char *row = (char *)c->out[0]->data + (size_t)(i * n) * dtype_size(x->dtype);
-        (x->dtype == MESH_F32 ? fill_after_F32 : fill_after_F64)(row, begin < 0 ? 0 : begin, n, c->attr->value[0]);
-    }
-    return r;
-}

@@ -1,8 +1,6 @@
 /* client/tensor/k_matmul.c - matrix products: OpenBLAS for f32 and f64, plain loops for integers.
  *
- * All of them come down to one product of dense row-major matrices,
- *     c[m,n] = a[m,k] b[k,n]   (a stored as [k,m] when trans_a, b as [n,k] when trans_b), added to c when accumulate.
- * BLAS counts in 32 bits: longer rows or columns are refused, many rows are taken in pieces.
+ * All of them come down to one product of dense row-major matrices (gemm.h).  BLAS counts in 32 bits: longer rows or columns are refused, many rows are taken in pieces.
  * OpenBLAS runs one thread per rank: ranks are the parallelism.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
@@ -13,17 +11,11 @@
 #include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "tensor/gemm.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/shape.h"
 #include "tensor/walk.h"
-
-struct gemm {
-    const char *name;
-    mesh_dtype dtype;
-    bool trans_a, trans_b, accumulate;
-    int64_t m, n, k;
-};
 
 /* --- OpenBLAS ---------------------------------------------------------------------------------------------------- */
 
@@ -126,7 +118,7 @@ static void multiply(struct gemm g, const void *a, const void *b, void *c)
     }
 }
 
-static int gemm(struct gemm g, const void *a, const void *b, void *c)
+int gemm_run(struct gemm g, const void *a, const void *b, void *c)
 {
     int r = check_sizes(&g);
     if (r == 0) {
@@ -235,7 +227,7 @@ int k_linear_grad_input(const struct kernel_call *c)
                       .m = shape_outer(dy->shape, dy->shape.ndim - 1),
                       .n = w->shape.dim[1],
                       .k = w->shape.dim[0] };
-    return gemm(g, dy->data, w->data, c->out[0]->data);
+    return gemm_run(g, dy->data, w->data, c->out[0]->data);
 }
 
 int k_linear_grad_weight(const struct kernel_call *c)
@@ -247,5 +239,5 @@ int k_linear_grad_weight(const struct kernel_call *c)
                       .m = dy->shape.dim[dy->shape.ndim - 1],
                       .n = x->shape.dim[x->shape.ndim - 1],
                       .k = shape_outer(dy->shape, dy->shape.ndim - 1) };
-    return gemm(g, dy->data, x->data, c->out[0]->data);
+    return gemm_run(g, dy->data, x->data, c->out[0]->data);
 }

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "tensor/tensor.h"
 
-#define OP_MAX_INPUTS  4
+#define OP_MAX_INPUTS  5
 #define OP_MAX_OUTPUTS 2
 
 /* Arguments of an operator that are not tensors.  Zeroed before use, so that it can be compared and hashed as bytes. */
@@ -25,7 +25,7 @@ struct op_attr {
                          smoothing, value[1] number of classes */
     int64_t index[2]; /* cross_entropy: index[0] the ignored class */
     int32_t mode;     /* gelu: 1 tanh approximation; cross_entropy: mesh_reduction */
-    int32_t groups;   /* of a convolution's channels */
+    int32_t groups;   /* of a convolution's channels; attention: heads of q per head of k */
     int32_t dilation[2];
 };
 
@@ -101,6 +101,13 @@ int k_linear(const struct kernel_call *c);             /* x [*,k], w [n,k], bias
 int k_linear_grad_input(const struct kernel_call *c);  /* dy [*,n], w [n,k] -> [*,k] */
 int k_linear_grad_weight(const struct kernel_call *c); /* dy [*,n], x [*,k] -> [n,k]: summed over * */
 
+/* Attention (f32 f64), see k_attention.c; value[0] scale, mode 1 causal, index[0] where row 0 stands, groups heads of q per head
+ * of k, index[1] heads of k in the whole. */
+int k_attention(const struct kernel_call *c);         /* q, k, v -> y, lse */
+int k_attention_stats(const struct kernel_call *c);   /* dy, y, lse -> [..., l, 2] */
+int k_attention_grad_q(const struct kernel_call *c);  /* dy, q, k, v, stats -> dq */
+int k_attention_grad_kv(const struct kernel_call *c); /* the same -> dk, dv */
+
 /* Convolution (f32 f64): x [n,c,h,w], w [o,c/groups,kh,kw] -> [n,o,oh,ow]; dim: strides, index: paddings.  See k_conv.c. */
 int k_conv2d(const struct kernel_call *c);
 int k_conv2d_grad_input(const struct kernel_call *c);  /* dy, w -> like x */
@@ -133,7 +140,6 @@ int k_take_backward(const struct kernel_call *c); /* x (its shape and offset cou
 int k_gather(const struct kernel_call *c);        /* x, index: y like index */
 int k_scatter_add(const struct kernel_call *c);   /* x, index, src like index: y like x */
 int k_one_hot(const struct kernel_call *c);       /* [*] -> i64 [*, index[0]] */
-int k_causal_fill(const struct kernel_call *c);   /* x [*, l, s]: value[0] where column > row, counted in the whole */
 
 /* Reductions. */
 int k_sum(const struct kernel_call *c);        /* over dims; empty: 0; floats accumulate in f64, integers in 64 bits */

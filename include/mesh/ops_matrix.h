@@ -65,18 +65,25 @@ MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, me
 
 typedef struct mesh_attention_options {
     size_t size;
-    bool is_causal; /* place i of q sees places 0 to i of k only */
+    bool is_causal; /* row i of q sees places 0 to first + i of k only */
     double scale;   /* of q k'; 0: 1 / sqrt(e) */
+    int64_t first;  /* the place of k that row 0 of q stands at, such as the length of a cache of earlier keys */
 } mesh_attention_options;
 
 /* Attention: softmax(scale q k') v, the softmax over the places of k.
  *
- * Shapes      q [..., l, e], k [..., s, e], v [..., s, f] -> [..., l, f]; the leading dims (batch, heads) are the same.
- * Placements  q, k and v sharded alike over a leading dim: the result too, and nothing moves.  q over l, k and v
- *             Replicate: the result over l.
- * Cost        the scores [..., l, s] of the own part are held, as are the probabilities for the gradient.
- * Errors      MESH_ESHAPE.
- * Source      Vaswani et al. 2017, "Attention is all you need". */
+ * Shapes      q [..., l, e], k [..., s, e], v [..., s, f] -> [..., l, f]; the leading dims (batch, heads) are the same, but k
+ *             and v may have fewer heads (the last of the leading dims), a divisor of q's: each serves as many of q's,
+ *             one after another.
+ * Placements  q, k and v sharded alike over the batch or over heads: the result too, and nothing moves (fewer heads of k must
+ *             be a multiple of the ranks, on a mesh of two dims of their square).  q over rows, k and v Replicate: the result
+ *             over rows.  q over heads, k and v Replicate: the result over heads, on a mesh of one dim or when k has one head.
+ * Cost        tile by tile: the scores are never held as a whole.  Scratch of 2 x 64 x 256 numbers; for the gradient one number
+ *             per row is kept, and the scores are computed again, twice.
+ * Rounding    of 16-bit floats: computed in f32, rounded once.
+ * Errors      MESH_ESHAPE; MESH_EINVAL for different dtypes or a `first` below 0; MESH_EUNSUPPORTED for integers.
+ * Source      Vaswani et al. 2017, "Attention is all you need"; Dao et al. 2022, "FlashAttention", for the tiles; Ainslie et al.
+ *             2023, "GQA", for fewer heads of k. */
 MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, mesh_dtensor *k, mesh_dtensor *v,
                                                              const mesh_attention_options *o);
 #define mesh_scaled_dot_product_attention(q, k, ...)                                                                   \

@@ -66,7 +66,7 @@ static const struct note notes[] = {
     { OP_nll_loss_rows,      .call = "mesh_nll_loss(), each row" },
     { OP_nll_loss_sum,       .call = "mesh_nll_loss(), mean or sum" },
     { OP_squared_difference, .call = "in mesh_mse_loss()" },
-    { OP_causal_fill,        .call = "in mesh_scaled_dot_product_attention()" },
+    { OP_attention, PUBLIC,  .call = "mesh_scaled_dot_product_attention()", .gradient = "yes" },
     { OP_index_of, HELPER },
 };
 static const enum op_id takes_dim[] = { /* rows whose samples are read with attr.dim[0] */

@@ -79,6 +79,13 @@ const struct sample samples[] = {
     { OP_conv2d_grad_weight, 2, { S(2, 6, 2, 2), S(2, 12, 4, 3) }, .attr = { .shape = S(6, 2, 2, 2), .dim = { 1, 1 }, .groups = 6, .dilation = { 2, 1 } } },
     { OP_conv2d_grad_input, 2, { S(2, 3, 3, 3), S(3, 2, 3, 2) }, .attr = { .shape = S(2, 2, 5, 4), .dim = { 2, 1 }, .index = { 1, 0 } } },
     { OP_conv2d_grad_weight, 2, { S(5, 3, 3, 3), S(5, 2, 5, 4) }, .attr = { .shape = S(3, 2, 3, 2), .dim = { 2, 1 }, .index = { 1, 0 } } },
+    { OP_attention, 3, { S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
+    { OP_attention, 3, { S(5, 3, 2), S(5, 4, 2), S(5, 4, 3) }, .attr = { .value = { 0.7 } } },
+    { OP_attention, 3, { S(5, 2), S(4, 2), S(4, 1) }, .attr = { .value = { 1 }, .mode = 1 } },
+    { OP_attention_stats, 3, { S(2, 5, 3), S(2, 5, 3), S(2, 5) } },
+    { OP_attention_grad_q, 5, { S(2, 4, 5, 2), S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2), S(2, 4, 5, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
+    { OP_attention_grad_kv, 5, { S(2, 4, 5, 2), S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2), S(2, 4, 5, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
+    { OP_attention_grad_kv, 5, { S(5, 3, 3), S(5, 3, 2), S(5, 4, 2), S(5, 4, 3), S(5, 3, 2) }, .attr = { .value = { 0.7 } } },
     { OP_transpose, 1, { S(5, 3) }, .attr = { .dim = { 0, 1 } } },
     { OP_transpose, 1, { S(2, 5, 3) }, .attr = { .dim = { -1, 0 } } },
     { OP_reshape, 1, { S(5, 3) }, .attr = { .shape = S(15) } },
@@ -172,8 +179,6 @@ const struct sample samples[] = {
     { OP_scatter_add, 3, { S(5, 3), S(5, 2), S(5, 2) }, { I64, I64, I64 }, .attr = { .mode = 1 } },
     { OP_one_hot, 1, { S(5) }, { I64 }, .attr = { .index = { 4 } } },
     { OP_one_hot, 1, { S(2, 5) }, { MESH_I32 }, .attr = { .index = { 3 } } },
-    { OP_causal_fill, 1, { S(5, 4) }, .attr = { .value = { -2 } } },
-    { OP_causal_fill, 1, { S(2, 3, 5) } },
 };
 /* clang-format on */
 const int n_samples = (int)ARRAY_SIZE(samples);

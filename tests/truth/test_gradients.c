@@ -163,6 +163,7 @@ UNARY(scatter_add_1, mesh_scatter_add(x[0], index_of(x[0], SHAPE(4, 3), 3, false
 UNARY(bmm, mesh_bmm(x[0], x[1]))
 UNARY(addmm, mesh_addmm(x[0], x[1], x[2]))
 UNARY(attention, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .scale = 0))
+UNARY(attention_groups, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = true, .first = 1))
 UNARY(attention_causal, mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = true))
 
 /* The values of a choice; the indices take no part. */
@@ -221,6 +222,7 @@ static const struct gradient_case cases[] = {
     { "bmm",                  f_bmm,            2, { DIMS(2, 3, 4), DIMS(2, 4, 5) } },
     { "addmm",                f_addmm,          3, { DIMS(5), DIMS(3, 4), DIMS(4, 5) } },
     { "attention",            f_attention,      3, { DIMS(2, 3, 2), DIMS(2, 4, 2), DIMS(2, 4, 3) } },
+    { "attention of groups",  f_attention_groups, 3, { DIMS(2, 4, 2, 2), DIMS(2, 2, 3, 2), DIMS(2, 2, 3, 1) } },
     { "attention causal",     f_attention_causal, 3, { DIMS(2, 4, 2), DIMS(2, 4, 2), DIMS(2, 4, 3) } },
     { "add",                  f_add,            2, { DIMS(3, 4), DIMS(3, 4) } },
     { "add row",              f_add,            2, { DIMS(3, 4), DIMS(4) } },

@@ -411,10 +411,10 @@ static int attended(void *arg)
     for (int64_t i = 0; i < 2 * 6 * 5 * 4; i++) {
         REQUIRE_NEAR((double)((float *)mesh_tensor_data(a))[i], (double)((float *)mesh_tensor_data(b))[i], 1e-5);
     }
-    mesh_dtensor *two_heads = mesh_randn(SHAPE(2, 2, 5, 4), m, whole, .seed = 2);
+    mesh_dtensor *four_heads = mesh_randn(SHAPE(2, 4, 5, 4), m, whole, .seed = 2);
     mesh_scope *s = mesh_scope_begin();
-    REQUIRE(mesh_scaled_dot_product_attention(q, two_heads, two_heads, .scale = 1) == NULL);
-    return refused(s, MESH_ESHAPE, "q [2,6,5,4], k [2,2,5,4]");
+    REQUIRE(mesh_scaled_dot_product_attention(q, four_heads, four_heads, .scale = 1) == NULL);
+    return refused(s, MESH_ESHAPE, "q [2,6,5,4], k [2,4,5,4]");
 }
 
 START_TEST(attention_over_sharded_heads_or_rows_sends_nothing)
