@@ -3,6 +3,7 @@
 #include "base/large.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,6 +17,7 @@
 struct block {
     void *at;
     size_t bytes;
+    bool is_lent; /* the system may take its pages */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,18 +62,31 @@ void large_prepare(void *p, size_t bytes)
     advise(p, bytes, MADV_HUGEPAGE);
 }
 
+/* What is older than the newest LARGE_WARM_BYTES. */
+static void lend_old_ones(void)
+{
+    size_t newer = 0;
+    for (size_t i = n_kept; i-- > 0;) {
+        newer += kept[i].bytes;
+        if (newer > LARGE_WARM_BYTES && !kept[i].is_lent) {
+            advise(kept[i].at, kept[i].bytes, MADV_FREE);
+            kept[i].is_lent = true;
+        }
+    }
+}
+
 void large_keep(void *p, size_t bytes)
 {
     if (!KEEPS_BLOCKS || bytes > LARGE_KEPT_BYTES) {
         free(p);
         return;
     }
-    advise(p, bytes, MADV_FREE);
     (void)pthread_mutex_lock(&lock);
     while (n_kept == N_KEPT || kept_bytes + bytes > LARGE_KEPT_BYTES) {
         free(remove_at(0));
     }
-    kept[n_kept++] = (struct block){ p, bytes };
+    kept[n_kept++] = (struct block){ .at = p, .bytes = bytes };
     kept_bytes += bytes;
+    lend_old_ones();
     (void)pthread_mutex_unlock(&lock);
 }
