@@ -3,12 +3,14 @@
  *   meshctl run -n N -- bench_redistribute [ROUNDS]        2 or 4 ranks; one JSON line per case of so many ranks
  *
  * In each round both run, a batch of calls each; printed are the medians of the slowest rank.  The bare collective goes from one
- * buffer to another, always the same ones; the redistribution makes its result anew, as it must.
+ * buffer to another, always the same ones, of the same kind of memory (pages of 2 MiB where the system has them); the
+ * redistribution makes its result anew, as it must.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/mesh.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "slowest.h"
@@ -116,11 +118,11 @@ static int run_subject(const struct subject *s, mesh_device_mesh *m, int n_round
     struct run run = { .s = s, .part = s->gathers ? local : local / n_ranks };
     mesh_scope *scope = mesh_scope_begin();
     run.x = mesh_ones(MESH_SHAPE(s->rows, s->columns), m, MESH_PLACEMENTS(mesh_shard(0)));
-    run.in = calloc(local, sizeof(float));
-    run.out = calloc(count, sizeof(float));
+    run.in = mem_zalloc(local * sizeof(float));
+    run.out = mem_zalloc(count * sizeof(float));
     int r = run.x == NULL || run.in == NULL || run.out == NULL ? MESH_ENOMEM : measure(&run, n_rounds);
-    free(run.in);
-    free(run.out);
+    mem_free(run.in);
+    mem_free(run.out);
     int left = mesh_scope_end(scope);
     return r < 0 ? r : left;
 }
