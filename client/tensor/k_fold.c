@@ -41,9 +41,9 @@ static inline double power_of(double v, double p)
 }
 
 /* clang-format off */
-#define STEP_amax_f(a, v, s)      max_f(a, (double)(v))
+#define STEP_amax_f(a, v, s)       max_f(a, (double)(v))
 #define STEP_amax_i(a, v, s)      ((int64_t)(v) > (a) ? (int64_t)(v) : (a))
-#define STEP_amin_f(a, v, s)      min_f(a, (double)(v))
+#define STEP_amin_f(a, v, s)       min_f(a, (double)(v))
 #define STEP_amin_i(a, v, s)      ((int64_t)(v) < (a) ? (int64_t)(v) : (a))
 #define STEP_prod_f(a, v, s)      ((a) * (double)(v))
 #define STEP_prod_i(a, v, s)      ((int64_t)((uint64_t)(a) * (uint64_t)(v)))
@@ -51,9 +51,9 @@ static inline double power_of(double v, double p)
 #define STEP_all_i(a, v, s)       ((a) != 0 && (v) != 0)
 #define STEP_any_f(a, v, s)       ((a) != 0 || (v) != 0)
 #define STEP_any_i(a, v, s)       ((a) != 0 || (v) != 0)
-#define STEP_power_sum_f(a, v, s)  ((a) + power_of((double)(v), (s)->power))
 #define STEP_square_sum_f(a, v, s) ((a) + (double)(v) * (double)(v))
 #define STEP_size_sum_f(a, v, s)   ((a) + fabs((double)(v)))
+#define STEP_power_sum_f(a, v, s)  ((a) + power_of((double)(v), (s)->power))
 
 #define KIND_F32  f
 #define KIND_F64  f
@@ -69,23 +69,18 @@ static inline double power_of(double v, double p)
 #define STEP(op, k)  PASTE(STEP_##op##_, k)
 
 #define FOLD_ROW(D, T, U, op)                                                              \
-    VECTOR_CLONES static void op##_row_##D(void *state, const struct reduce_row *r)                      \
+    VECTOR_CLONES static void op##_row_##D(void *state, const struct reduce_row *r)        \
     {                                                                                      \
         const struct fold *s = state;                                                      \
-        union acc *acc = s->acc + r->out;                                                  \
+        union acc *restrict acc = s->acc + r->out;                                         \
         const T *x = r->x;                                                                 \
-        const int64_t n = r->n;                                                            \
         (void)s;                                                                           \
         if (r->out_step == 0) {                                                            \
             PASTE(ACC_, KIND_##D) a = acc->KIND_##D;                                       \
-            for (int64_t i = 0; i < n; i++) {                                              \
-                a = STEP(op, KIND_##D)(a, x[i], s);                                        \
-            }                                                                              \
+            REDUCE_ROWS(r, T, x, a, STEP(op, KIND_##D), s);                                \
             acc->KIND_##D = a;                                                             \
-            return;                                                                        \
-        }                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                  \
-            acc[i].KIND_##D = STEP(op, KIND_##D)(acc[i].KIND_##D, x[i], s);                \
+        } else {                                                                           \
+            REDUCE_ROWS(r, T, x, acc[i].KIND_##D, STEP(op, KIND_##D), s);                  \
         }                                                                                  \
     }
 #define FOLD_ENTRY(D, T, U, op) [MESH_##D] = op##_row_##D,
@@ -105,13 +100,10 @@ static inline double power_of(double v, double p)
     {                                                                                      \
         union acc *restrict acc = ((const struct fold *)state)->acc + r->out;              \
         const T *x = r->x;                                                                 \
-        const int64_t n = r->n;                                                            \
         if (r->out_step == 0) {                                                            \
-            acc->f = join(acc->f, (double)WHOLE_##op(D, x, n));                            \
-            return;                                                                        \
-        }                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                  \
-            acc[i].f = STEP_##op##_f(acc[i].f, x[i], 0);                                   \
+            acc->f = join(acc->f, (double)WHOLE_##op(D, x, r->n));                         \
+        } else {                                                                           \
+            REDUCE_ROWS(r, T, x, acc[i].f, STEP_##op##_f, s);                                     \
         }                                                                                  \
     }
 #define PLUS(a, b) ((a) + (b))
@@ -204,7 +196,7 @@ static int fold(const char *name, const struct kernel_call *c, const reduce_row_
     if (s.acc == NULL) {
         return MESH_ENOMEM;
     }
-    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype], &s);
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype], &s);
     store(c->out[0], s.acc, is_float(x->dtype));
     mem_free(s.acc);
     return 0;

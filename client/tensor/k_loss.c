@@ -7,52 +7,92 @@
  *
  * Logits are [n,C], [C] or [n,C,d...]; the target has the same shape without the class dimension.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
 #include <string.h>
-#include <tgmath.h>
 
+#include "base/util.h"
+#include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/loss_rows.h"
 #include "tensor/numbers.h"
+#include "tensor/row.h"
+#include "tensor/vector.h"
 
-/* log of the sum of exp(x), and the mean of x, for one row; f64 all the way. */
+#define BLOCK 512 /* classes at a time */
+
+static int64_t classes_from(const struct loss_rows *r, int64_t first)
+{
+    return MIN(r->n_classes - first, BLOCK);
+}
+
+/* The classes from `first` on, at most BLOCK, side by side: where they are, or in copy[]. */
+#define SIDE_BY_SIDE(D, T)                                                                                             \
+    static const T *side_by_side_##D(const T *x, const struct loss_rows *r, int64_t first, T *copy)                    \
+    {                                                                                                                  \
+        const int64_t n = classes_from(r, first);                                                                      \
+        x += first * r->inner;                                                                                         \
+        for (int64_t j = 0; r->inner != 1 && j < n; j++) {                                                             \
+            copy[j] = x[j * r->inner];                                                                                 \
+        }                                                                                                              \
+        return r->inner == 1 ? x : copy;                                                                               \
+    }
+
+/* For one row; f64 but for the exponentials. */
 #define ROW_KERNELS(D, T, U, unused)                                                                                   \
+    SIDE_BY_SIDE(D, T)                                                                                                 \
     static double log_sum_exp_##D(const T *x, const struct loss_rows *r)                                               \
     {                                                                                                                  \
-        T m = (T)-INFINITY;                                                                                            \
+        T copy[BLOCK], m = (T)-INFINITY;                                                                               \
         double s = 0;                                                                                                  \
-        for (int64_t j = 0; j < r->n_classes; j++) {                                                                   \
-            m = x[j * r->inner] > m ? x[j * r->inner] : m;                                                             \
+        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
+            T most = row_max_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j));                                 \
+            m = most <= m || m != m ? m : most;                                                                        \
         }                                                                                                              \
-        for (int64_t j = 0; j < r->n_classes; j++) {                                                                   \
-            s += (double)exp(x[j * r->inner] - m);                                                                     \
+        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
+            s += row_exp_sum_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), m);                              \
         }                                                                                                              \
         return (double)m + log(s);                                                                                     \
     }                                                                                                                  \
     static double row_loss_##D(const void *logits, const struct loss_rows *r, int64_t i, int64_t t)                    \
     {                                                                                                                  \
         const T *x = (const T *)logits + loss_row_begin(r, i);                                                         \
+        T copy[BLOCK];                                                                                                 \
         double lse = log_sum_exp_##D(x, r), sum = 0;                                                                   \
         double loss = lse - (double)x[t * r->inner];                                                                   \
         if (r->smoothing == 0) {                                                                                       \
             return loss;                                                                                               \
         }                                                                                                              \
-        for (int64_t j = 0; j < r->n_classes; j++) {                                                                   \
-            sum += lse - (double)x[j * r->inner];                                                                      \
+        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
+            sum -= row_deviations_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), lse).sum;                   \
         }                                                                                                              \
         return (1 - r->smoothing) * loss + r->smoothing * sum / (double)r->n_classes;                                  \
+    }                                                                                                                  \
+    VECTOR_CLONES static void step_##D(T *restrict dx, const T *p, int64_t n, int64_t step, double scale, double even) \
+    {                                                                                                                  \
+        for (int64_t j = 0; step == 1 && j < n; j++) {                                                                 \
+            dx[j] = (T)(scale * ((double)p[j] - even));                                                                \
+        }                                                                                                              \
+        for (int64_t j = 0; step != 1 && j < n; j++) {                                                                 \
+            dx[j * step] = (T)(scale * ((double)p[j] - even));                                                         \
+        }                                                                                                              \
+    }                                                                                                                  \
+    VECTOR_CLONES static void probabilities_##D(T *restrict p, const T *x, int64_t n, double lse)                      \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            p[j] = exp((T)((double)x[j] - lse));                                                                       \
+        }                                                                                                              \
     }                                                                                                                  \
     static void row_grad_##D(void *out, const void *logits, const struct loss_rows *r, int64_t i, int64_t t,           \
                              double scale)                                                                             \
     {                                                                                                                  \
         const T *x = (const T *)logits + loss_row_begin(r, i);                                                         \
-        T *dx = (T *)out + loss_row_begin(r, i);                                                                       \
+        T *dx = (T *)out + loss_row_begin(r, i), copy[BLOCK], p[BLOCK];                                                \
         double lse = log_sum_exp_##D(x, r), even = r->smoothing / (double)r->n_classes;                                \
-        for (int64_t j = 0; j < r->n_classes; j++) {                                                                   \
-            double p = (double)exp((T)((double)x[j * r->inner] - lse));                                                \
-            double q = even + (j == t ? 1 - r->smoothing : 0);                                                         \
-            dx[j * r->inner] = (T)(scale * (p - q));                                                                   \
+        double at_target = (double)exp((T)((double)x[t * r->inner] - lse));                                            \
+        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
+            probabilities_##D(p, side_by_side_##D(x, r, j, copy), classes_from(r, j), lse);                            \
+            step_##D(dx + j * r->inner, p, classes_from(r, j), r->inner, scale, even);                                 \
         }                                                                                                              \
+        dx[t * r->inner] = (T)(scale * (at_target - (even + (1 - r->smoothing))));                                     \
     }
 FLOAT_TYPES(ROW_KERNELS, 0)
 

@@ -21,6 +21,8 @@ struct moments { /* [results] each */
     bool takes_infinite; /* an infinite center counts as 0 */
 };
 
+#define PLUS(a, v, s) ((a) + (double)(v))
+
 /* A row that goes into one result is a sum of its own; else each element goes into a result of its own. */
 #define MOMENT_ROWS(D, T, U, unused)                                                                                   \
     VECTOR_CLONES static void sum_row_##D(void *state, const struct reduce_row *r)                                     \
@@ -28,13 +30,10 @@ struct moments { /* [results] each */
         const struct moments *m = state;                                                                               \
         double *restrict sum = m->center + r->out;                                                                     \
         const T *x = r->x;                                                                                             \
-        const int64_t n = r->n;                                                                                        \
         if (r->out_step == 0) {                                                                                        \
-            *sum += row_sum_##D(x, n);                                                                                 \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            sum[i] += (double)x[i];                                                                                    \
+            *sum += row_sum_##D(x, r->n);                                                                              \
+        } else {                                                                                                       \
+            REDUCE_ROWS(r, T, x, sum[i], PLUS, 0);                                                                     \
         }                                                                                                              \
     }                                                                                                                  \
     VECTOR_CLONES static void deviation_row_##D(void *state, const struct reduce_row *r)                               \
@@ -137,7 +136,7 @@ int k_var(const struct kernel_call *c)
     }
     int64_t n = c->out[0]->n;
     double inverse = c->attr->value[0], scale = c->attr->value[1];
-    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].sum, &m);
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype].sum, &m);
     for (int64_t i = 0; i < n; i++) {
         m.center[i] *= inverse;
     }

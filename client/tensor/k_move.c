@@ -7,6 +7,7 @@
 #include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/shape.h"
+#include "tensor/vector.h"
 #include "tensor/walk.h"
 
 /* --- transpose: [a,m,b,n,c] -> [a,n,b,m,c], the two swapped dimensions being m and n ------------------------------- */
@@ -16,28 +17,83 @@ struct swap {
     size_t item; /* bytes of c elements */
 };
 
-#define TILE 32 /* a tile of both sides stays in the L1 cache */
+#define SIDE 16 /* of a tile: a cache line of 4-byte items, read and written as a whole */
 
-/* in[m,b,n] -> out[n,b,m] for one b, a tile at a time. */
-#define SWAP_TILES(name, copy_item)                                                                                    \
-    static void name(char *restrict out, const char *restrict in, const struct swap *s, int64_t b)                     \
+/* in[m,b,n] -> out[n,b,m] for one b, a tile at a time; a tile is turned in a copy, so that it does not matter how the rows of both
+ * sides fall together in a cache. */
+#define SWAP_TILES(name, T)                                                                                            \
+    VECTOR_CLONES static void name##_tile(T *restrict out, int64_t out_step, const T *restrict in, int64_t in_step)    \
     {                                                                                                                  \
-        for (int64_t i0 = 0; i0 < s->m; i0 += TILE) {                                                                  \
-            for (int64_t j0 = 0; j0 < s->n; j0 += TILE) {                                                              \
-                int64_t i1 = MIN(i0 + TILE, s->m), j1 = MIN(j0 + TILE, s->n);                                          \
-                for (int64_t j = j0; j < j1; j++) {                                                                    \
-                    for (int64_t i = i0; i < i1; i++) {                                                                \
-                        char *to = out + (size_t)((j * s->b + b) * s->m + i) * s->item;                                \
-                        const char *from = in + (size_t)((i * s->b + b) * s->n + j) * s->item;                         \
-                        copy_item;                                                                                     \
-                    }                                                                                                  \
+        T turned[SIDE * SIDE];                                                                                         \
+        for (int64_t i = 0; i < SIDE; i++) {                                                                           \
+            for (int64_t j = 0; j < SIDE; j++) {                                                                       \
+                turned[j * SIDE + i] = in[i * in_step + j];                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+        for (int64_t j = 0; j < SIDE; j++) {                                                                           \
+            memcpy(out + j * out_step, turned + j * SIDE, SIDE * sizeof(T));                                           \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name##_edge(T *restrict out, int64_t out_step, const T *restrict in, int64_t in_step, int64_t rows,    \
+                            int64_t columns)                                                                           \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < columns; j++) {                                                                        \
+            for (int64_t i = 0; i < rows; i++) {                                                                       \
+                out[j * out_step + i] = in[i * in_step + j];                                                           \
+            }                                                                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static void name(void *out_, const void *in_, const struct swap *s, int64_t b)                                     \
+    {                                                                                                                  \
+        T *out = (T *)out_ + b * s->m;                                                                                 \
+        const T *in = (const T *)in_ + b * s->n;                                                                       \
+        const int64_t out_step = s->b * s->m, in_step = s->b * s->n;                                                   \
+        for (int64_t i = 0; i < s->m; i += SIDE) {                                                                     \
+            for (int64_t j = 0; j < s->n; j += SIDE) {                                                                 \
+                int64_t rows = MIN(SIDE, s->m - i), columns = MIN(SIDE, s->n - j);                                     \
+                if (rows == SIDE && columns == SIDE) {                                                                 \
+                    name##_tile(out + j * out_step + i, out_step, in + i * in_step + j, in_step);                      \
+                } else {                                                                                               \
+                    name##_edge(out + j * out_step + i, out_step, in + i * in_step + j, in_step, rows, columns);       \
                 }                                                                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }
-SWAP_TILES(swap_4, memcpy(to, from, 4))
-SWAP_TILES(swap_8, memcpy(to, from, 8))
-SWAP_TILES(swap_any, memcpy(to, from, s->item))
+SWAP_TILES(swap_1, uint8_t)
+SWAP_TILES(swap_2, uint16_t)
+SWAP_TILES(swap_4, uint32_t)
+SWAP_TILES(swap_8, uint64_t)
+
+/* Runs of c elements: row by row of the result. */
+static void swap_any(void *out, const void *in, const struct swap *s, int64_t b)
+{
+    for (int64_t j = 0; j < s->n; j++) {
+        for (int64_t i = 0; i < s->m; i++) {
+            memcpy((char *)out + (size_t)((j * s->b + b) * s->m + i) * s->item,
+                   (const char *)in + (size_t)((i * s->b + b) * s->n + j) * s->item, s->item);
+        }
+    }
+}
+
+static void swap(void *out, const void *in, const struct swap *s, int64_t b)
+{
+    switch (s->item) {
+    case 1:
+        swap_1(out, in, s, b);
+        return;
+    case 2:
+        swap_2(out, in, s, b);
+        return;
+    case 4:
+        swap_4(out, in, s, b);
+        return;
+    case 8:
+        swap_8(out, in, s, b);
+        return;
+    default:
+        swap_any(out, in, s, b);
+    }
+}
 
 int k_transpose(const struct kernel_call *c)
 {
@@ -56,7 +112,7 @@ int k_transpose(const struct kernel_call *c)
         for (int64_t b = 0; b < s.b; b++) {
             char *out = (char *)c->out[0]->data + (size_t)a * block;
             const char *in = (const char *)x->data + (size_t)a * block;
-            (s.item == 4 ? swap_4 : s.item == 8 ? swap_8 : swap_any)(out, in, &s, b);
+            swap(out, in, &s, b);
         }
     }
     return 0;

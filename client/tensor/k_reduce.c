@@ -9,36 +9,33 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/reduce_walk.h"
 #include "tensor/row.h"
-#include "tensor/shape.h"
 #include "tensor/vector.h"
-#include "tensor/walk.h"
 
 union sum {
     double f;
     uint64_t i;
 };
 
-/* One row of the walk: step 0 adds all of x to sum[0], step 1 adds x[i] to sum[i]. */
-typedef void (*sum_row)(union sum *sum, int64_t step, const void *x, int64_t n);
 typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t n);
 
+#define PLUS_f(a, v, s) ((a) + (double)(v))
+#define PLUS_i(a, v, s) ((a) + (uint64_t)(v))
 #define SUM_ROW(D, T, S, member)                                                                                       \
-    VECTOR_CLONES static void sum_row_##D(union sum *sum, int64_t step, const void *x_, int64_t n)                     \
+    VECTOR_CLONES static void sum_row_##D(void *state, const struct reduce_row *r)                                     \
     {                                                                                                                  \
-        const T *x = x_;                                                                                               \
-        if (step == 0) {                                                                                               \
-            sum[0].member += TOTAL_##D(x, n);                                                                          \
+        union sum *restrict sum = (union sum *)state + r->out;                                                         \
+        const T *x = r->x;                                                                                             \
+        if (r->out_step == 0) {                                                                                        \
+            sum->member += TOTAL_##D(x, r->n);                                                                         \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            sum[i].member += (S)x[i];                                                                                  \
-        }                                                                                                              \
+        REDUCE_ROWS(r, T, x, sum[i].member, PLUS_##member, 0);                                                         \
     }
 
 /* Sums that wrap may be taken in any order, which the compiler chooses. */
@@ -92,7 +89,7 @@ STORE_ALL(I64, int64_t, sum[i].i)
 
 #define SUM_ENTRY(D, T, S, member)   [MESH_##D] = sum_row_##D,
 #define STORE_ENTRY(D, T, U, unused) [MESH_##D] = store_all_##D,
-static const sum_row sum_rows[N_DTYPES] = { SUMMED_TYPES(SUM_ENTRY) };
+static const reduce_row_fn sum_rows[N_DTYPES] = { SUMMED_TYPES(SUM_ENTRY) };
 static const store_all store_alls[N_DTYPES] = { NUMBER_TYPES(STORE_ENTRY, 0) };
 
 /* Integers sum into integers (their own dtype or i64), floats into floats. */
@@ -120,22 +117,7 @@ static int sum_over(const char *name, const struct mesh_tensor *in, uint32_t mas
     if (sum == NULL) {
         return err_no_memory((size_t)out->n * sizeof *sum, "the accumulators of a sum");
     }
-    struct walk w;
-    struct walk_at at;
-    int64_t item = (int64_t)dtype_size(in->dtype), kept[MESH_MAX_NDIM], stride = 1;
-    for (int d = in->shape.ndim - 1; d >= 0; d--) { /* strides of the result that keeps its dimensions */
-        kept[d] = mask >> d & 1 ? 0 : stride;
-        stride *= mask >> d & 1 ? 1 : in->shape.dim[d];
-    }
-    POST(stride == out->n);
-    walk_init(&w);
-    for (int d = 0; d < in->shape.ndim; d++) {
-        walk_push(&w, in->shape.dim[d], (int64_t[WALK_OPERANDS]){ kept[d], shape_inner(in->shape, d) });
-    }
-    for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
-        sum_rows[in->dtype](sum + at.offset[0], walk_step(&w, 0), (const char *)in->data + at.offset[1] * item,
-                            walk_inner(&w));
-    }
+    reduce_walk_stacked(in, mask, sum_rows[in->dtype], sum);
     store_alls[out->dtype](out->data, sum, scale, out->n);
     mem_free(sum);
     return 0;

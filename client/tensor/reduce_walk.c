@@ -26,20 +26,43 @@ static int64_t push_dims(struct walk *w, const struct mesh_tensor *x, uint32_t d
     return first;
 }
 
+static void call_row(const struct walk *w, const struct walk_at *at, const struct mesh_tensor *x, reduce_row_fn row,
+                     struct reduce_row *r, void *state)
+{
+    r->x = (const char *)x->data + at->offset[X] * (int64_t)dtype_size(x->dtype);
+    r->n = walk_inner(w);
+    r->out = at->offset[OUT];
+    r->out_step = walk_step(w, OUT);
+    row(state, r);
+}
+
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
                  void *state)
 {
     struct walk w;
     struct walk_at at;
-    int64_t item = (int64_t)dtype_size(x->dtype);
     walk_init(&w);
     int64_t first = push_dims(&w, x, dims, place);
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
-        row(state, &(struct reduce_row){ .x = (const char *)x->data + at.offset[X] * item,
-                                         .n = walk_inner(&w),
-                                         .out = at.offset[OUT],
-                                         .out_step = walk_step(&w, OUT),
-                                         .index = first + at.offset[INDEX],
-                                         .index_step = walk_step(&w, INDEX) });
+        struct reduce_row r = { .index = first + at.offset[INDEX], .index_step = walk_step(&w, INDEX) };
+        call_row(&w, &at, x, row, &r, state);
+    }
+}
+
+void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_fn row, void *state)
+{
+    struct walk w;
+    struct walk_at at;
+    walk_init(&w);
+    (void)push_dims(&w, x, dims, NULL);
+    int d = w.ndim - 2; /* of the rows */
+    bool is_stack = d >= 0 && w.stride[d][OUT] == 0 && walk_step(&w, OUT) == 1;
+    for (bool more = walk_first(&w, &at); more;) {
+        bool has_four = is_stack && at.index[d] + REDUCE_STACK <= w.extent[d];
+        struct reduce_row r = { .is_stack = has_four, .row_step = d >= 0 ? w.stride[d][X] : 0 };
+        call_row(&w, &at, x, row, &r, state);
+        for (int k = 0; more && k < (has_four ? REDUCE_STACK : 1); k++) {
+            more = walk_next(&w, &at);
+        }
     }
 }

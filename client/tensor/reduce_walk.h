@@ -15,7 +15,10 @@ struct reduce_row {
     int64_t n;
     int64_t out, out_step;     /* element i goes into result out + i out_step; the step is 0 or 1 */
     int64_t index, index_step; /* and has this flat index in the whole tensor, among the dims that go */
+    bool is_stack;             /* reduce_walk_stacked(): there are REDUCE_STACK such rows for the same results, */
+    int64_t row_step;          /* so many elements apart */
 };
+#define REDUCE_STACK 4
 typedef void (*reduce_row_fn)(void *state, const struct reduce_row *row);
 
 /* Where x lies in the whole tensor; NULL: it is the whole. */
@@ -26,5 +29,25 @@ struct reduce_place {
 
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
                  void *state);
+
+/* Without flat indices; rows above each other come together where they can, so that the results are read and written less often:
+ * where is_stack is set, out_step is 1. */
+void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_fn row, void *state);
+
+/* to = step(to, x[i], s) for the elements of a row, or of the rows of a stack in order. */
+#define REDUCE_ROWS(r, T, x, to, step, s)                                                                              \
+    do {                                                                                                               \
+        const int64_t n_ = (r)->n;                                                                                     \
+        if ((r)->is_stack) {                                                                                           \
+            const T *b = (x) + (r)->row_step, *c = b + (r)->row_step, *d = c + (r)->row_step;                          \
+            for (int64_t i = 0; i < n_; i++) {                                                                         \
+                to = step(step(step(step(to, (x)[i], s), b[i], s), c[i], s), d[i], s);                                 \
+            }                                                                                                          \
+        } else {                                                                                                       \
+            for (int64_t i = 0; i < n_; i++) {                                                                         \
+                to = step(to, (x)[i], s);                                                                              \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
 
 #endif

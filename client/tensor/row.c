@@ -6,22 +6,23 @@
 #include "tensor/fast_math.h"
 #include "tensor/vector.h"
 
-#define LANES 16  /* partial results of a row: vector registers, and shorter chains of roundings */
-#define BLOCK 512 /* exponentials at a time, in the L1 cache */
+#define LANES   16 /* partial results of a row: vector registers, and shorter chains of roundings */
+#define MANY(T) ((int)(256 / sizeof(T))) /* of extremes, whose steps take longer than an addition */
+#define BLOCK   512                      /* exponentials at a time, in the L1 cache */
 
 /* What is left of LANES lanes; half of them joins the other half until there is one. */
-#define JOIN(lane, step)                                                                                               \
-    for (int half = LANES / 2; half > 0; half /= 2) {                                                                  \
+#define JOIN(N, lane, step)                                                                                            \
+    for (int half = (N) / 2; half > 0; half /= 2) {                                                                    \
         for (int l = 0; l < half; l++) {                                                                               \
             lane[l] = step(lane[l], lane[l + half]);                                                                   \
         }                                                                                                              \
     }
 
-/* lane[l] takes every LANESth element, from l on. */
-#define EACH_LANE(n, statement)                                                                                        \
+/* lane[l] takes every Nth element, from l on. */
+#define EACH_LANE(N, n, statement)                                                                                     \
     int64_t i = 0;                                                                                                     \
-    for (; i + LANES <= n; i += LANES) {                                                                               \
-        for (int l = 0; l < LANES; l++) {                                                                              \
+    for (; i + (N) <= n; i += (N)) {                                                                                   \
+        for (int l = 0; l < (N); l++) {                                                                                \
             const int64_t at = i + l;                                                                                  \
             statement;                                                                                                 \
         }                                                                                                              \
@@ -39,48 +40,48 @@
     VECTOR_CLONES double row_sum_##D(const T *x, int64_t n)                                                            \
     {                                                                                                                  \
         double lane[LANES] = { 0 };                                                                                    \
-        EACH_LANE(n, lane[l] += (double)x[at])                                                                         \
-        JOIN(lane, PLUS)                                                                                               \
+        EACH_LANE(LANES, n, lane[l] += (double)x[at])                                                                  \
+        JOIN(LANES, lane, PLUS)                                                                                        \
         return lane[0];                                                                                                \
     }                                                                                                                  \
     VECTOR_CLONES double row_dot_##D(const T *x, const T *y, int64_t n)                                                \
     {                                                                                                                  \
         double lane[LANES] = { 0 };                                                                                    \
-        EACH_LANE(n, lane[l] += (double)x[at] * (double)y[at])                                                         \
-        JOIN(lane, PLUS)                                                                                               \
+        EACH_LANE(LANES, n, lane[l] += (double)x[at] * (double)y[at])                                                  \
+        JOIN(LANES, lane, PLUS)                                                                                        \
         return lane[0];                                                                                                \
     }                                                                                                                  \
     VECTOR_CLONES double row_size_##D(const T *x, int64_t n)                                                           \
     {                                                                                                                  \
         double lane[LANES] = { 0 };                                                                                    \
-        EACH_LANE(n, lane[l] += fabs((double)x[at]))                                                                   \
-        JOIN(lane, PLUS)                                                                                               \
+        EACH_LANE(LANES, n, lane[l] += fabs((double)x[at]))                                                            \
+        JOIN(LANES, lane, PLUS)                                                                                        \
         return lane[0];                                                                                                \
     }                                                                                                                  \
     VECTOR_CLONES struct row_deviations row_deviations_##D(const T *x, int64_t n, double center) {                     \
         double sum[LANES] = { 0 }, square[LANES] = { 0 };                                                              \
-        EACH_LANE(n, const double v = (double)x[at] - center; sum[l] += v; square[l] += v * v)                         \
-        JOIN(sum, PLUS)                                                                                                \
-        JOIN(square, PLUS)                                                                                             \
+        EACH_LANE(LANES, n, const double v = (double)x[at] - center; sum[l] += v; square[l] += v * v)                  \
+        JOIN(LANES, sum, PLUS)                                                                                         \
+        JOIN(LANES, square, PLUS)                                                                                      \
         return (struct row_deviations){ sum[0], square[0] };                                                           \
     } VECTOR_CLONES T row_max_##D(const T *x, int64_t n)                                                               \
     {                                                                                                                  \
-        T lane[LANES];                                                                                                 \
-        for (int l = 0; l < LANES; l++) {                                                                              \
+        T lane[MANY(T)];                                                                                               \
+        for (int l = 0; l < MANY(T); l++) {                                                                            \
             lane[l] = -(T)INFINITY;                                                                                    \
         }                                                                                                              \
-        EACH_LANE(n, lane[l] = MOST(lane[l], x[at]))                                                                   \
-        JOIN(lane, MOST)                                                                                               \
+        EACH_LANE(MANY(T), n, lane[l] = MOST(lane[l], x[at]))                                                          \
+        JOIN(MANY(T), lane, MOST)                                                                                      \
         return lane[0];                                                                                                \
     }                                                                                                                  \
     VECTOR_CLONES T row_min_##D(const T *x, int64_t n)                                                                 \
     {                                                                                                                  \
-        T lane[LANES];                                                                                                 \
-        for (int l = 0; l < LANES; l++) {                                                                              \
+        T lane[MANY(T)];                                                                                               \
+        for (int l = 0; l < MANY(T); l++) {                                                                            \
             lane[l] = (T)INFINITY;                                                                                     \
         }                                                                                                              \
-        EACH_LANE(n, lane[l] = LEAST(lane[l], x[at]))                                                                  \
-        JOIN(lane, LEAST)                                                                                              \
+        EACH_LANE(MANY(T), n, lane[l] = LEAST(lane[l], x[at]))                                                         \
+        JOIN(MANY(T), lane, LEAST)                                                                                     \
         return lane[0];                                                                                                \
     }                                                                                                                  \
     VECTOR_CLONES void row_exp_##D(T *restrict out, const T *x, int64_t n, T center)                                   \
