@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/util.h"
 #include "tensor/kernels.h"
+#include "tensor/scratch.h"
 #include "tensor/shape.h"
 
 #define PART ((int64_t)16384)
@@ -17,7 +18,7 @@ static bool is_half(const struct mesh_tensor *t)
     return t != NULL && (t->dtype == MESH_F16 || t->dtype == MESH_BF16);
 }
 
-static bool has_half(const struct kernel_call *c)
+bool kernel_has_half(const struct kernel_call *c)
 {
     bool found = false;
     for (int i = 0; i < OP_MAX_INPUTS; i++) {
@@ -210,11 +211,28 @@ static int run_by_parts(kernel_fn kernel, const struct kernel_call *c)
     return r;
 }
 
+static bool goes_by_parts(kernel_fn kernel, const struct kernel_call *c)
+{
+    return c->out[0]->n > PART && c->out[0]->shape.ndim > 0 && is_pointwise(kernel);
+}
+
+size_t kernel_half_scratch(kernel_fn kernel, const struct kernel_call *c)
+{
+    int64_t most = goes_by_parts(kernel, c) ? MAX(PART, c->out[0]->n / c->out[0]->shape.dim[0]) : INT64_MAX;
+    int64_t elements = 0;
+    for (int i = 0; i < OP_MAX_INPUTS; i++) {
+        elements += c->in[i] != NULL ? MIN(c->in[i]->n, most) : 0;
+    }
+    for (int o = 0; o < OP_MAX_OUTPUTS; o++) {
+        elements += c->out[o] != NULL ? MIN(c->out[o]->n, most) : 0;
+    }
+    return (size_t)elements * sizeof(float);
+}
+
 int kernel_run(kernel_fn kernel, const struct kernel_call *c)
 {
-    if (kernel == k_cast || !has_half(c)) {
+    if (kernel == k_cast || !kernel_has_half(c)) {
         return kernel(c);
     }
-    bool is_large = c->out[0]->n > PART && c->out[0]->shape.ndim > 0;
-    return is_large && is_pointwise(kernel) ? run_by_parts(kernel, c) : run_wide(kernel, c);
+    return goes_by_parts(kernel, c) ? run_by_parts(kernel, c) : run_wide(kernel, c);
 }

@@ -234,7 +234,6 @@ struct box {
 /* Copies the box of src (shape src_shape) to dense dst, and back. */
 void box_pack(void *dst, const void *src, mesh_shape src_shape, const struct box *b, size_t item_bytes);
 void box_unpack(void *dst, mesh_shape dst_shape, const void *src, const struct box *b, size_t item_bytes);
-
 /* From one dense tensor to another; the boxes are equally large. */
 struct box_in {
     void *data;
@@ -242,12 +241,13 @@ struct box_in {
     const struct box *box;
 };
 void box_copy(struct box_in to, struct box_in from, size_t item_bytes);
+
 /* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape global. */
-enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER };
+enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER, FILL_WHOLE };
 struct fill {
     enum fill_kind kind;
     double a,
-        b; /* value; low, high; mean, deviation; chance of 0, else; first, step; first, last; exponents of first, last */
+        b; /* value; low, high; mean, deviation; chance of 0, else; first, step; first, last; exponents of first, last; whole: low, high */
     struct rng_key key;
     int64_t n;   /* linear, power: elements of the whole */
     double base; /* power */
@@ -256,8 +256,8 @@ struct fill {
 double fill_point(const struct fill *f, int64_t i);
 int fill_check(const struct fill *f, mesh_dtype t); /* what tensor_fill() refuses, whatever the shape */
 int tensor_fill(struct mesh_tensor *out, mesh_shape global, const struct box *b, const struct fill *f);
-
 /* Only the box `local` of out, which is the box b of the whole. */
 int tensor_fill_box(struct mesh_tensor *out, const struct box *local, mesh_shape global, const struct box *b,
                     const struct fill *f);
+
 #endif

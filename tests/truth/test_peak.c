@@ -1,0 +1,188 @@
+/* tests/truth/test_peak.c - the memory that each row of ops.def takes: inputs, outputs and the scratch that tensor/scratch.def states.
+ *
+ * Each sample is tried larger, so that a copy of an input or output would show; then once more in f16, where the row takes it.
+ * The kernel alone is measured, and the operator as a program calls it, on one rank.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "base/util.h"
+#include "harness/check_main.h"
+#include "harness/ranks.h"
+#include "tensor/scratch.h"
+#include "tensor/shape.h"
+#include "truth/samples.h"
+
+#define FACTOR 12   /* of every extent above 1 */
+#define LARGE  8192 /* bytes of a tensor from which on a copy of it shows beside the slack */
+
+/* Which extents grow: where a row's argument is a shape, it must fit. */
+enum growth { ALL_DIMS, ALL_BUT_ARGUMENT, FIRST_DIM, NO_DIM };
+
+static void grow(mesh_shape *s, bool first_only)
+{
+    for (int d = 0; d < (first_only ? MIN(s->ndim, 1) : s->ndim); d++) {
+        s->dim[d] *= s->dim[d] > 1 ? FACTOR : 1;
+    }
+}
+
+static struct sample grown(const struct sample *s, enum growth how)
+{
+    struct sample large = *s;
+    for (int i = 0; how != NO_DIM && i < s->n_in; i++) {
+        grow(&large.in[i], how == FIRST_DIM);
+    }
+    if (how == ALL_DIMS || how == FIRST_DIM) {
+        grow(&large.attr.shape, how == FIRST_DIM);
+    }
+    return large;
+}
+
+static bool is_accepted(const struct sample *s)
+{
+    const struct op_row *op = &op_table[s->op];
+    struct op_shapes shapes = {
+        .name = op->name, .n_in = op->n_in, .n_out = op->n_out, .attr = s->attr, .mesh_ndim = 1
+    };
+    for (int i = 0; i < s->n_in; i++) {
+        shapes.has[i] = true;
+        shapes.in[i] = s->in[i];
+        shapes.in_dtype[i] = s->dtype[i] ? s->dtype[i] : MESH_F64;
+    }
+    return op->shape(&shapes) == 0;
+}
+
+/* What a handful of blocks are rounded up by: small ones to 64 bytes, those of 128 KiB and more to a page. */
+static size_t with_slack(size_t bytes)
+{
+    return bytes + 2048 + bytes / 32;
+}
+
+/* The sample as large as its row takes it. */
+static struct sample largest(const struct sample *s)
+{
+    struct sample large = *s;
+    for (enum growth how = ALL_DIMS; how <= NO_DIM; how++) {
+        large = grown(s, how);
+        if (is_accepted(&large)) {
+            break;
+        }
+    }
+    return large;
+}
+
+static struct kernel_call call_of(const struct trial *t)
+{
+    struct kernel_call c = { .attr = &t->shapes.attr };
+    for (int i = 0; i < t->sample->n_in; i++) {
+        c.in[i] = t->in[i];
+    }
+    for (int o = 0; o < t->op->n_out; o++) {
+        c.out[o] = t->out[o];
+    }
+    return c;
+}
+
+static const char *in_words(const struct trial *t, char *buf, size_t cap)
+{
+    char shape[SHAPE_TEXT_BYTES];
+    (void)snprintf(buf, cap, "%s %s of %s", t->op->name, shape_text(t->in[0]->shape, shape, sizeof shape),
+                   dtype_name(t->in[0]->dtype));
+    return buf;
+}
+
+START_TEST(a_kernel_takes_the_scratch_that_is_stated)
+{
+    struct sample large = largest(&samples[_i]);
+    struct trial t;
+    char words[200];
+    trial_init(&t, &large, 1);
+    struct kernel_call c = call_of(&t);
+    size_t stated = kernel_scratch(t.op->kernel, &c), before = mem_in_use();
+    mem_peak_reset();
+    ck_assert_int_eq(kernel_run(t.op->kernel, &c), 0);
+    size_t taken = mem_peak() - before;
+    ck_assert_msg(taken <= with_slack(stated), "%s takes %zu bytes, stated are %zu (%s)",
+                  in_words(&t, words, sizeof words), taken, stated, kernel_scratch_words(t.op->kernel));
+    ck_assert_uint_eq(mem_in_use(), before);
+    trial_fini(&t);
+}
+END_TEST
+
+/* --- as a program calls it -------------------------------------------------------------------------------------------- */
+
+static size_t bytes_of(struct mesh_tensor *const *t, int n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n; i++) {
+        bytes += t[i] != NULL ? tensor_bytes(t[i]) : 0;
+    }
+    return bytes;
+}
+
+static int apply_measured(const struct trial *t, mesh_device_mesh *m, size_t *ret_taken)
+{
+    mesh_dtensor *in[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
+    mesh_placements whole = MESH_PLACEMENTS(mesh_replicate());
+    for (int i = 0; i < t->sample->n_in; i++) {
+        in[i] = dtensor_new(m, t->in[i]->shape, t->in[i]->dtype, &whole, tensor_ref(t->in[i]));
+    }
+    size_t before = mem_in_use();
+    mem_peak_reset();
+    REQUIRE(op_apply(t->sample->op, in, &t->sample->attr, out) == 0);
+    *ret_taken = mem_peak() - before;
+    return 0;
+}
+
+static int apply_largest(void *arg)
+{
+    struct sample large = largest(arg);
+    struct trial t;
+    size_t first, taken;
+    char words[200];
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(1), NULL);
+    mesh_scope *scope = mesh_scope_begin();
+    trial_init(&t, &large, 1);
+    struct kernel_call c = call_of(&t);
+    REQUIRE_OK(apply_measured(&t, m, &first)); /* makes the cached choice, which stays */
+    REQUIRE_OK(apply_measured(&t, m, &taken));
+    size_t most = with_slack(bytes_of(t.out, t.op->n_out) + kernel_scratch(t.op->kernel, &c));
+    if (taken > most) {
+        return ranks_complain(__FILE__, __LINE__, "%s takes %zu bytes, results and scratch are %zu",
+                              in_words(&t, words, sizeof words), taken, most);
+    }
+    trial_fini(&t);
+    return mesh_scope_end(scope);
+}
+
+START_TEST(an_operator_takes_its_results_and_the_scratch_that_is_stated)
+{
+    struct sample s = samples[_i];
+    ranks_run(1, apply_largest, &s);
+}
+END_TEST
+
+START_TEST(most_rows_are_tried_on_tensors_that_show_a_copy)
+{
+    int n_large = 0;
+    for (int i = 0; i < n_samples; i++) {
+        struct sample s = largest(&samples[i]);
+        n_large += shape_numel(s.in[0]) * 8 >= LARGE;
+    }
+    ck_assert_msg(n_large * 10 >= n_samples * 6, "%d of %d", n_large, n_samples);
+}
+END_TEST
+
+Suite *test_suite(void)
+{
+    Suite *s = suite_create("peak");
+    TCase *t = tcase_create("peak");
+    tcase_set_timeout(t, 60);
+    tcase_add_loop_test(t, a_kernel_takes_the_scratch_that_is_stated, 0, n_samples);
+    tcase_add_loop_test(t, an_operator_takes_its_results_and_the_scratch_that_is_stated, 0, n_samples);
+    tcase_add_test(t, most_rows_are_tried_on_tensors_that_show_a_copy);
+    suite_add_tcase(s, t);
+    return s;
+}
