@@ -311,6 +311,27 @@ START_TEST(a_convolution_fetches_the_rows_beyond_its_own)
 }
 END_TEST
 
+/* Dim 1, of one column, leaves half of the ranks nothing; they take part in the calls of the others all the same. */
+static int beside_nothing(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2, 2), NULL);
+    const arranging all[] = { roll, roll_back, flip, narrow, pad };
+    for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+        mesh_dtensor *want = all[i](places(m, SHAPE(9, 1, 4), ON(R, R, R)));
+        mesh_dtensor *first = all[i](places(m, SHAPE(9, 1, 4), ON(S(0), S(1), S(0))));
+        mesh_dtensor *last = all[i](places(m, SHAPE(9, 1, 4), ON(S(1), S(0), S(0))));
+        REQUIRE(mesh_equal(first, want) && mesh_equal(last, want));
+    }
+    return 0;
+}
+
+START_TEST(ranks_that_another_dim_leaves_empty_take_part)
+{
+    ranks_run(8, beside_nothing, NULL);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("windows");
@@ -321,6 +342,7 @@ Suite *test_suite(void)
     tcase_add_test(t, joining_what_different_mesh_dims_split);
     tcase_add_test(t, gradients_go_back_the_way_that_values_came);
     tcase_add_test(t, a_convolution_fetches_the_rows_beyond_its_own);
+    tcase_add_test(t, ranks_that_another_dim_leaves_empty_take_part);
     suite_add_tcase(s, t);
     return s;
 }
