@@ -7,17 +7,19 @@
 
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/util.h"
 #include "tensor/shape.h"
 
 #define N_VARIANTS  4
 #define FIRST_SIZE  3
-#define MAX_GUESSES 20000
+#define MAX_GUESSES 100000
 
 struct search {
     const struct sample *sample;
     const struct rule_list *rules;
     struct trial trial[N_VARIANTS];
+    bool is_ignored[OP_MAX_INPUTS]; /* the result does not depend on its numbers */
     struct missing *found;
 };
 
@@ -85,6 +87,30 @@ static bool holds_always(const struct search *s, const struct rule *guess)
     return true;
 }
 
+static bool is_rare(mesh_reduce_op op)
+{
+    return op == MESH_PROD || op == MESH_BAND || op == MESH_BOR || op == MESH_BXOR;
+}
+
+/* Products and bits are pending beside their like only: what else fits does so by the numbers.  A result that is whole on every
+ * rank comes of inputs that are. */
+static bool is_sensible(const struct search *s, const struct rule *guess)
+{
+    int first = 0, n_in = s->sample->n_in, n_out = s->trial[0].op->n_out;
+    bool has_rare = false, differs = false, is_whole = true, has_part = false;
+    for (int i = 0; i < n_in + n_out; i++) {
+        mesh_placement p = i < n_in ? guess->in[i] : guess->out[i - n_in];
+        is_whole = is_whole && (i < n_in || p.kind == MESH_IS_REPLICATE);
+        has_part = has_part || (i < n_in && p.kind != MESH_IS_REPLICATE);
+        if (p.kind == MESH_IS_PARTIAL) {
+            has_rare = has_rare || is_rare(p.op);
+            differs = differs || (first != 0 && first != (int)p.op);
+            first = (int)p.op;
+        }
+    }
+    return !(has_rare && differs) && !(is_whole && has_part);
+}
+
 /* Fills in output o and the ones after it. */
 static void try_outputs(struct search *s, struct rule *guess, int o)
 {
@@ -97,7 +123,7 @@ static void try_outputs(struct search *s, struct rule *guess, int o)
         }
         return;
     }
-    if (!is_known(s, guess) && holds_always(s, guess)) {
+    if (is_sensible(s, guess) && !is_known(s, guess) && holds_always(s, guess)) {
         parts_must(s->found->n < MISSING_MAX, "too many missing rules");
         s->found->at[s->found->n++] = *guess;
     }
@@ -113,7 +139,8 @@ static void try_inputs(struct search *s, struct rule *guess, int i)
     int64_t n = layouts_count(x->in[i], x->in_dtype[i], 1);
     for (int64_t k = 0; k < n; k++) {
         guess->in[i] = layout_numbered(x->in[i], x->in_dtype[i], 1, k).at[0];
-        if (guess->in[i].kind != MESH_IS_PARTIAL || !sample_is_index(s->sample, i)) {
+        bool is_whole = guess->in[i].kind == MESH_IS_REPLICATE, is_pending = guess->in[i].kind == MESH_IS_PARTIAL;
+        if (is_whole || (!s->is_ignored[i] && !(is_pending && sample_is_index(s->sample, i)))) {
             try_inputs(s, guess, i + 1);
         }
     }
@@ -132,6 +159,17 @@ static bool is_constant(const struct search *s)
         }
     }
     return true;
+}
+
+/* With other parts of input i on every rank, the result is the same on all. */
+static void find_ignored(struct search *s)
+{
+    for (int i = 0; i < s->sample->n_in; i++) {
+        struct rule guess = rule_whole();
+        guess.in[i] = mesh_partial(MESH_MAX);
+        bool is_number = dtype_kind(s->trial[0].shapes.in_dtype[i]) != DTYPE_BOOL && !sample_is_index(s->sample, i);
+        s->is_ignored[i] = is_number && holds_always(s, &guess);
+    }
 }
 
 static int64_t count_guesses(const struct search *s)
@@ -159,6 +197,7 @@ void missing_find(const struct sample *s, const struct rule_list *rules, struct 
     ret_missing->is_large = count_guesses(&search) > MAX_GUESSES;
     ret_missing->is_constant = has_numbers && is_constant(&search);
     if (has_numbers && !ret_missing->is_constant && !ret_missing->is_large) {
+        find_ignored(&search);
         try_inputs(&search, &guess, 0);
     }
     for (int v = 0; v < N_VARIANTS; v++) {

@@ -16,7 +16,8 @@ struct missing {
 };
 
 /* Tries all placements of the inputs and the results on one mesh dim, of 2 to 5 ranks, with several sets of numbers.  Left out:
- * what follows from a rule in `rules` (derived on 3 ranks) by moves that cost nothing, a whole input being split or pending. */
+ * what follows from a rule in `rules` (derived on 3 ranks) by moves that cost nothing, a whole input being split or pending;
+ * pending products and bits beside other reductions. */
 void missing_find(const struct sample *s, const struct rule_list *rules, struct missing *ret_missing);
 
 #endif

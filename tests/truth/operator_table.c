@@ -15,10 +15,9 @@
 #include "base/util.h"
 #include "comm/collective.h"
 #include "tensor/shape.h"
-#include "truth/samples.h"
+#include "truth/operator_table.h"
 
 #define PARTS      2 /* ranks that the rules are derived for */
-#define TEXT_BYTES 256
 #define LINE_BYTES 1024
 
 #define LETTER_DIM 1 /* S(d) for whatever dim */
@@ -69,19 +68,7 @@ static const struct note notes[] = {
     { OP_attention, PUBLIC,  .call = "mesh_scaled_dot_product_attention()", .gradient = "yes" },
     { OP_index_of, HELPER },
 };
-static const enum op_id takes_dim[] = { /* rows whose samples are read with attr.dim[0] */
-    OP_softmax, OP_log_softmax, OP_softmax_backward, OP_log_softmax_backward, OP_roll, OP_cat, OP_narrow, OP_select, OP_pad,
-    OP_index_select, OP_take_backward, OP_gather, OP_scatter_add, OP_cumsum, OP_sort, OP_topk, OP_put_along,
-};
 /* clang-format on */
-
-struct entry { /* a row of the operator table and its rules */
-    const struct op_row *op;
-    const struct note *note;
-    const struct sample *sample;
-    struct op_shapes shapes;
-    struct rule_list rules;
-};
 
 static const struct note *note_of(enum op_id id)
 {
@@ -103,27 +90,25 @@ static bool is_helper(enum op_id id)
 
 /* --- the sample ------------------------------------------------------------------------------------------------------- */
 
-static void derive(const struct sample *s, struct entry *ret_entry)
+void entry_init(struct entry *e, const struct sample *s, int n_ranks)
 {
-    struct op_shapes *x = &ret_entry->shapes;
-    ret_entry->op = &op_table[s->op];
-    ret_entry->note = note_of(s->op);
-    ret_entry->sample = s;
-    *x = (struct op_shapes){ .name = ret_entry->op->name,
-                             .n_in = ret_entry->op->n_in,
-                             .n_out = ret_entry->op->n_out,
-                             .attr = s->attr,
-                             .mesh_ndim = 1 };
+    struct op_shapes *x = &e->shapes;
+    e->op = &op_table[s->op];
+    e->note = note_of(s->op);
+    e->sample = s;
+    *x = (struct op_shapes){
+        .name = e->op->name, .n_in = e->op->n_in, .n_out = e->op->n_out, .attr = s->attr, .mesh_ndim = 1
+    };
     for (int i = 0; i < s->n_in; i++) {
         x->has[i] = true;
         x->in[i] = s->in[i];
         x->in_dtype[i] = s->dtype[i] ? s->dtype[i] : MESH_F64;
     }
-    if (ret_entry->op->shape(x) < 0) {
+    if (e->op->shape(x) < 0) {
         fprintf(stderr, "operator_table: %s: %s\n", x->name, mesh_last_error()->message);
         exit(1);
     }
-    rules_derive(ret_entry->op, x, PARTS, &ret_entry->rules);
+    rules_derive(e->op, x, n_ranks, &e->rules);
 }
 
 static bool has_kind(const struct entry *e, const struct rule *r, mesh_placement_kind kind)
@@ -156,7 +141,7 @@ static void entry_find(enum op_id id, struct entry *ret_entry, int *ret_fewest)
         if (samples[k].op != id) {
             continue;
         }
-        derive(&samples[k], e);
+        entry_init(e, &samples[k], PARTS);
         int worth = 2 * samples[k].n_in + is_splittable(e);
         if (worth > best) {
             best = worth;
@@ -180,10 +165,8 @@ static void print_tensor(FILE *to, mesh_shape shape, mesh_dtype dtype)
 
 static void print_arguments(FILE *to, const struct sample *s)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(takes_dim); i++) {
-        if (takes_dim[i] == s->op) {
-            fprintf(to, ", dim %d", s->attr.dim[0] < 0 ? s->attr.dim[0] + s->in[0].ndim : s->attr.dim[0]);
-        }
+    if (sample_has_dim(s)) {
+        fprintf(to, ", dim %d", s->attr.dim[0] < 0 ? s->attr.dim[0] + s->in[0].ndim : s->attr.dim[0]);
     }
     const char *before = ", dims ";
     for (int d = 0; d < s->in[0].ndim; d++) {
@@ -194,7 +177,7 @@ static void print_arguments(FILE *to, const struct sample *s)
     }
 }
 
-static void print_sample(FILE *to, const struct entry *e)
+void entry_print_sample(FILE *to, const struct entry *e)
 {
     for (int i = 0; i < e->sample->n_in; i++) {
         fputs(i > 0 ? ", " : "", to);
@@ -226,10 +209,16 @@ static const char *rule_letters(const struct entry *e, const struct rule *r, int
     int at = 0, n_in = e->sample->n_in;
     for (int i = 0; i < n_in + e->op->n_out; i++) {
         const char *before = i == n_in ? " -> " : i > 0 ? "," : "";
-        at += snprintf(buf + at, TEXT_BYTES - (size_t)at, "%s", before);
-        at += placement_letters(i < n_in ? r->in[i] : r->out[i - n_in], letters, buf + at, TEXT_BYTES - (size_t)at);
+        at += snprintf(buf + at, RULE_TEXT_BYTES - (size_t)at, "%s", before);
+        at +=
+            placement_letters(i < n_in ? r->in[i] : r->out[i - n_in], letters, buf + at, RULE_TEXT_BYTES - (size_t)at);
     }
     return buf;
+}
+
+const char *entry_rule_text(const struct entry *e, const struct rule *r, char *buf)
+{
+    return rule_letters(e, r, 0, buf);
 }
 
 /* All operands that are split, on the same dim: how many dims they all have; else 0. */
@@ -268,7 +257,7 @@ static bool has_common_op(const struct entry *e, const struct rule *r)
 /* Whether rules a and b are the same but for the dim (or for the reduction). */
 static bool is_alike(const struct entry *e, const struct rule *a, const struct rule *b, int letters)
 {
-    char one[TEXT_BYTES], two[TEXT_BYTES];
+    char one[RULE_TEXT_BYTES], two[RULE_TEXT_BYTES];
     bool may = letters == LETTER_DIM ? common_ndim(e, a) > 0 && common_ndim(e, b) > 0
                                      : has_common_op(e, a) && has_common_op(e, b);
     return may && strcmp(rule_letters(e, a, letters, one), rule_letters(e, b, letters, two)) == 0;
@@ -290,7 +279,7 @@ static int count_alike(const struct entry *e, int k, int letters, bool *ret_is_f
 
 static void print_splits(FILE *to, const struct entry *e)
 {
-    char text[TEXT_BYTES];
+    char text[RULE_TEXT_BYTES];
     const char *before = "";
     for (int k = 0; k < e->rules.n; k++) {
         const struct rule *r = &e->rules.at[k];
@@ -321,7 +310,7 @@ static mesh_reduce_op pending_op(const struct entry *e, const struct rule *r)
 /* P -> P of sum, avg */
 static void print_folded(FILE *to, const struct entry *e, int k)
 {
-    char text[TEXT_BYTES];
+    char text[RULE_TEXT_BYTES];
     const char *before = " of ";
     fprintf(to, "`%s`", rule_letters(e, &e->rules.at[k], LETTER_OP, text));
     for (int j = k; j < e->rules.n; j++) {
@@ -334,7 +323,7 @@ static void print_folded(FILE *to, const struct entry *e, int k)
 
 static void print_pending(FILE *to, const struct entry *e)
 {
-    char text[TEXT_BYTES];
+    char text[RULE_TEXT_BYTES];
     const char *before = "";
     for (int k = 0; k < e->rules.n; k++) {
         const struct rule *r = &e->rules.at[k];
@@ -380,7 +369,7 @@ static void print_row(FILE *to, enum op_id id, struct entry *e)
         fprintf(to, "%d to ", fewest);
     }
     fprintf(to, "%d | ", e->op->n_in);
-    print_sample(to, e);
+    entry_print_sample(to, e);
     fputs(" | ", to);
     print_splits(to, e);
     fputs(" | ", to);
@@ -434,6 +423,7 @@ static void print_document(FILE *to)
     print_rows(to, false);
     fputs(helpers, to);
     print_rows(to, true);
+    print_missing(to);
 }
 
 /* Line by line; 0 when the file says the same. */

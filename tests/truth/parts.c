@@ -120,17 +120,19 @@ static double noise(int64_t i, int c, int m)
     return (double)((5 * i + 3 * c + m) % 7 - 3);
 }
 
-static double factor(int64_t i, int c)
+/* A power of two of either sign, whose inverse is exact; of integers 1 or -1. */
+static double factor(int64_t i, int c, bool is_float)
 {
-    return (i + c) % 2 ? 1 : -1;
+    static const double of_floats[] = { -1, 0.5, 2, -4, 1 };
+    return is_float ? of_floats[(i + 2 * c) % 5] : (i + c) % 2 ? 1 : -1;
 }
 
-static double product_part(double v, int64_t i, int n, int c)
+static double product_part(double v, int64_t i, int n, int c, bool is_float)
 {
     for (int k = 1; c == 0 && k < n; k++) {
-        v *= factor(i, k); /* its own inverse */
+        v /= factor(i, k, is_float);
     }
-    return c == 0 ? v : factor(i, c);
+    return c == 0 ? v : factor(i, c, is_float);
 }
 
 static double bits_part(double value, int64_t i, mesh_reduce_op op, int n, int c)
@@ -148,25 +150,28 @@ static double bits_part(double value, int64_t i, mesh_reduce_op op, int n, int c
     return (double)(c == 0 ? v : i + c);
 }
 
-/* Part c of n of the value v of element i, on mesh dim m. */
-static double uneven_part(double v, int64_t i, mesh_reduce_op op, int n, int c, int m)
+/* The share of coordinate at[m] in the value v of element i, on mesh dim m. */
+static double uneven_part(double v, int64_t i, const struct cut *cut, const int *at, int m, bool is_float)
 {
+    mesh_reduce_op op = cut->p.at[m].op;
+    int n = cut->size[m], c = at[m];
     if (op == MESH_MAX || op == MESH_MIN) {
         double away = c == (int)(i % n) ? 0 : (double)((i + c) % 3 + 1);
         return op == MESH_MAX ? v - away : v + away;
     }
     if (op == MESH_PROD) {
-        return product_part(v, i, n, c);
+        return product_part(v, i, n, c, is_float);
     }
     if (op == MESH_BAND || op == MESH_BOR || op == MESH_BXOR) {
         return bits_part(v, i, op, n, c);
     }
+    double unit = is_float ? 0.75 : 1; /* so that rounding the parts is not rounding the sum */
     if (c > 0) {
-        return noise(i, c, m);
+        return unit * noise(i, c, m);
     }
     double rest = op == MESH_AVG ? v * n : v;
     for (int k = 1; k < n; k++) {
-        rest -= noise(i, k, m);
+        rest -= unit * noise(i, k, m);
     }
     return rest;
 }
@@ -174,9 +179,10 @@ static double uneven_part(double v, int64_t i, mesh_reduce_op op, int n, int c, 
 /* Element i of the part, which is `element` of the whole. */
 static void set_part(struct mesh_tensor *t, int64_t i, int64_t element, double v, const struct cut *c, const int *at)
 {
+    bool is_float = dtype_kind(t->dtype) == DTYPE_FLOAT;
     for (int m = 0; m < c->ndim; m++) {
         if (c->p.at[m].kind == MESH_IS_PARTIAL) {
-            v = uneven_part(v, element + 2 * c->salt, c->p.at[m].op, c->size[m], at[m], m);
+            v = uneven_part(v, element + 2 * c->salt, c, at, m, is_float);
         }
     }
     tensor_set_number(t, i, v);
