@@ -209,6 +209,7 @@ int call_prepare(struct call *ret_call, const struct collective_call *given, int
         .root = has_root(given->kind) ? given->root : -1,
         .count = given->kind == MESH_COMM_BARRIER ? 0 : given->count,
         .in_counts = given->in_counts,
+        .in_rows = given->kind == MESH_COMM_ALL_TO_ALL && given->in_rows > 0 ? given->in_rows : 1,
         .out_counts = given->out_counts,
         .splits = given->parts,
         .algorithm = given->is_monitored ? PLAN_BARRIER_MONITORED : PLAN_NONE,

@@ -14,6 +14,7 @@ struct call {
     int root;          /* -1 where there is none */
     size_t count;
     const size_t *in_counts, *out_counts; /* NULL: all parts have `count` elements; borrowed */
+    size_t in_rows;                       /* 1: parts one after another */
     uint32_t splits;                      /* digest of split sizes that all ranks share; 0: none */
     uint64_t total;                       /* elements of all parts together */
     enum plan_algorithm algorithm;        /* PLAN_NONE: to be chosen */

@@ -18,7 +18,8 @@ struct collective_call {
                               reduce_scatter: out), per peer (all_to_all); unused when counts are given */
     const size_t *in_counts;  /* [group size] elements per rank: reduce_scatter_v, all_to_all_v (sent to each) */
     const size_t *out_counts; /* [group size] elements per rank: all_gather_v, all_to_all_v (received from each) */
-    const void *in;           /* may equal out where the public call is in place */
+    size_t in_rows; /* all_to_all: in has that many rows, each with a row of every part in turn; 0: parts in turn */
+    const void *in; /* may equal out where the public call is in place */
     void *out;
     uint32_t parts;     /* all_reduce of several buffers as one: digest of their lengths; 0: of one */
     bool is_monitored;  /* a barrier by way of group rank 0, which names everybody who is late */

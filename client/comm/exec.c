@@ -20,6 +20,9 @@
 /* One system call moves at most this much: large enough to be cheap, small enough for the stage to stay in the L2 cache. */
 #define CALL_BYTES ((size_t)512 << 10)
 
+/* Rows of an input that leave in one system call. */
+#define MOST_ROWS 128
+
 static uint8_t *slice_at(const struct exec *x, struct plan_slice s)
 {
     return s.count == 0 ? NULL : x->buffer[s.buffer] + s.offset * x->element_bytes;
@@ -79,6 +82,32 @@ static void finish(const struct exec *x, struct plan_slice s)
     }
 }
 
+/* Where the elements of a slice are: in one row, but for a part of an input in rows. */
+struct rows {
+    const uint8_t *at;
+    size_t row, stride; /* bytes */
+};
+
+static struct rows rows_of(const struct exec *x, struct plan_slice s)
+{
+    size_t n = s.buffer == PLAN_IN ? x->call.in_rows : 1;
+    if (n > 1 && s.count > 0) {
+        return (struct rows){ .at = x->buffer[PLAN_IN] + s.offset / n * x->element_bytes,
+                              .row = s.count / n * x->element_bytes,
+                              .stride = x->in_stride };
+    }
+    return (struct rows){ .at = slice_at(x, s), .row = s.count * x->element_bytes };
+}
+
+static void copy_rows(uint8_t *to, struct rows from, size_t bytes)
+{
+    for (; bytes > 0; bytes -= from.row) {
+        memcpy(to, from.at, from.row);
+        to += from.row;
+        from.at += from.stride;
+    }
+}
+
 static void run_local(const struct exec *x, const struct plan_local *l)
 {
     uint8_t *to = slice_at(x, l->to);
@@ -86,7 +115,7 @@ static void run_local(const struct exec *x, const struct plan_local *l)
     switch (l->kind) {
     case PLAN_COPY:
         if (to != from) { /* the public call is in place */
-            memcpy(to, from, l->to.count * x->element_bytes);
+            copy_rows(to, rows_of(x, l->from), l->to.count * x->element_bytes);
         }
         break;
     case PLAN_COMBINE:
@@ -114,7 +143,10 @@ static void start_transfer(struct exec *x, struct transfer *t, const struct plan
         h.count = x->call.kind == MESH_COMM_ALL_TO_ALL ? plan->send.count : x->header.count;
         frame_encode(t->out, &h);
         t->to_send = FRAME_HEADER_BYTES + (size_t)h.length;
-        t->source = slice_at(x, plan->send);
+        struct rows from = rows_of(x, plan->send);
+        t->source = from.at;
+        t->row = from.row;
+        t->stride = from.stride;
         x->n_left++;
     }
     if (plan->receive.buffer != PLAN_NOTHING) {
@@ -157,6 +189,7 @@ int exec_begin(struct exec *x, const struct call *call, const struct plan *plan,
         return r;
     }
     x->plan = plan;
+    x->in_stride = call->in_rows > 1 ? (size_t)call->total / call->in_rows * x->element_bytes : 0;
     x->header = *header;
     x->buffer[PLAN_IN] = (uint8_t *)(uintptr_t)call->in; /* never written: plan_check.c */
     x->buffer[PLAN_OUT] = call->out;
@@ -192,24 +225,37 @@ static enum exec_result failed(struct exec *x, struct transfer *t, int64_t statu
     return status == MESH_EPEER ? EXEC_LOST : EXEC_FAILED;
 }
 
+/* What of the payload leaves next, at most `room` parts; returns how many. */
+static int payload_parts(const struct transfer *t, size_t at, size_t payload, struct iovec *parts, int room)
+{
+    int n = 0;
+    for (size_t left = MIN(payload - at, CALL_BYTES); left > 0 && n < room; n++) {
+        size_t within = at % t->row, length = MIN(t->row - within, left);
+        parts[n] = (struct iovec){ .iov_base = (void *)(uintptr_t)(t->source + at / t->row * t->stride + within),
+                                   .iov_len = length };
+        at += length;
+        left -= length;
+    }
+    return n;
+}
+
 /* A small payload leaves behind its header in one plain write; of a larger one the parts are gathered. */
 static int64_t send_parts(struct exec *x, struct transfer *t)
 {
     size_t payload = t->to_send - FRAME_HEADER_BYTES;
     if (t->sent == 0 && payload <= EXEC_INLINE_BYTES && payload > 0) {
         memcpy(x->stage, t->out, FRAME_HEADER_BYTES);
-        memcpy(x->stage + FRAME_HEADER_BYTES, t->source, payload);
+        copy_rows(x->stage + FRAME_HEADER_BYTES, (struct rows){ t->source, t->row, t->stride }, payload);
         return link_send(t->link, &(struct iovec){ .iov_base = x->stage, .iov_len = t->to_send }, 1);
     }
-    struct iovec parts[2];
+    struct iovec parts[1 + MOST_ROWS];
     int n = 0;
     size_t of_payload = t->sent < FRAME_HEADER_BYTES ? 0 : t->sent - FRAME_HEADER_BYTES;
     if (t->sent < FRAME_HEADER_BYTES) {
         parts[n++] = (struct iovec){ .iov_base = t->out + t->sent, .iov_len = FRAME_HEADER_BYTES - t->sent };
     }
     if (payload > of_payload) {
-        parts[n++] = (struct iovec){ .iov_base = (void *)(uintptr_t)(t->source + of_payload),
-                                     .iov_len = MIN(payload - of_payload, CALL_BYTES) };
+        n += payload_parts(t, of_payload, payload, parts + n, MOST_ROWS);
     }
     return link_send(t->link, parts, n);
 }

@@ -27,7 +27,7 @@ enum exec_result {
  * less than a second read.  What is to be summed is always read so. */
 #define EXEC_STAGED_BYTES ((size_t)32 << 10)
 /* Payloads up to this size are copied behind their header, and leave with it in one plain write. */
-#define EXEC_INLINE_BYTES ((size_t)16 << 10)
+#define EXEC_INLINE_BYTES ((size_t)4 << 10)
 
 struct transfer {
     const struct plan_transfer *plan;
@@ -35,6 +35,7 @@ struct transfer {
     size_t sent, to_send, received, to_receive; /* bytes with the header; to_...: 0 when done */
     size_t n_kept;
     const uint8_t *source;
+    size_t row, stride; /* bytes: the payload comes from rows so long and so far apart */
     uint8_t *target;
     bool is_checked; /* the header */
     struct frame_header expected;
@@ -55,6 +56,7 @@ struct exec {
     struct call call;
     struct frame_header header;
     size_t element_bytes;
+    size_t in_stride; /* bytes of one row of all parts, where the call's input is in rows */
     uint8_t *buffer[N_PLAN_BUFFERS];
     size_t round, n_transfers, n_left;
     int status, lost_peer;

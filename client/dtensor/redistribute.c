@@ -22,6 +22,10 @@
 #include "dtensor/watch.h"
 #include "tensor/shape.h"
 
+/* Of an all_to_all's input. */
+#define LONG_ROW_BYTES   1024
+#define SMALL_PART_BYTES 16384
+
 struct step { /* one move, seen by one rank */
     const mesh_device_mesh *mesh;
     mesh_group *group;
@@ -249,6 +253,15 @@ static struct mesh_tensor *reduce_scatter(const struct step *s, struct mesh_tens
     return result;
 }
 
+/* Parts of a plain shard lie in rows, which leave as they are unless they are so short that packing costs less. */
+static size_t rows_to_send(const struct line *l)
+{
+    size_t row =
+        (size_t)(l->shape.dim[l->split.dim] * shape_inner(l->shape, l->split.dim)) / (size_t)l->parts * l->item;
+    size_t rows = (size_t)shape_outer(l->shape, l->split.dim);
+    return l->split.kind == MESH_IS_SHARD && (row >= LONG_ROW_BYTES || row * rows <= SMALL_PART_BYTES) ? rows : 0;
+}
+
 /* Shard(a) to Shard(b): my rows of a, cut along b, against my piece of b from everybody's rows. */
 static struct mesh_tensor *all_to_all(const struct step *s, struct mesh_tensor *t)
 {
@@ -264,11 +277,13 @@ static struct mesh_tensor *all_to_all(const struct step *s, struct mesh_tensor *
     e.arrives.shape = line_part(&to, s->me);
     line_counts(&leaves, counts);
     line_counts(&e.arrives, counts + n);
-    e.in = packed(t, &leaves);
+    size_t rows = rows_to_send(&leaves);
+    e.in = rows > 0 ? tensor_ref(t) : packed(t, &leaves);
     e.out = e.in ? tensor_new(e.arrives.shape, s->dtype) : NULL;
     if (e.out) {
         e.call = (struct collective_call){ .kind = MESH_COMM_ALL_TO_ALL,
                                            .dtype = s->dtype,
+                                           .in_rows = rows,
                                            .in_counts = counts,
                                            .out_counts = counts + n,
                                            .in = e.in->data,
