@@ -33,15 +33,16 @@ static const struct subject {
 struct run {
     const struct subject *s;
     mesh_dtensor *x;
-    float *in, *out; /* of the bare collective */
-    size_t part;     /* elements that it takes from, or for, each rank */
+    mesh_scope *step; /* of a result */
+    float *in, *out;  /* of the bare collective */
+    size_t part;      /* elements that it takes from, or for, each rank */
 };
 
 static int redistribute_once(const struct run *run)
 {
-    mesh_scope *scope = mesh_scope_begin();
-    (void)mesh_redistribute(run->x, MESH_PLACEMENTS(run->s->gathers ? mesh_replicate() : mesh_shard(1)));
-    return mesh_scope_end(scope);
+    (void)mesh_scope_next(run->step); /* frees the result before */
+    mesh_dtensor *y = mesh_redistribute(run->x, MESH_PLACEMENTS(run->s->gathers ? mesh_replicate() : mesh_shard(1)));
+    return y == NULL ? MESH_ESTATE : 0;
 }
 
 static int bare_once(const struct run *run)
@@ -120,6 +121,7 @@ static int run_subject(const struct subject *s, mesh_device_mesh *m, int n_round
     run.x = mesh_ones(MESH_SHAPE(s->rows, s->columns), m, MESH_PLACEMENTS(mesh_shard(0)));
     run.in = mem_zalloc(local * sizeof(float));
     run.out = mem_zalloc(count * sizeof(float));
+    run.step = mesh_scope_begin();
     int r = run.x == NULL || run.in == NULL || run.out == NULL ? MESH_ENOMEM : measure(&run, n_rounds);
     mem_free(run.in);
     mem_free(run.out);
