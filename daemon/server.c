@@ -35,6 +35,9 @@ static void finish(struct server *s)
     s->life = loop_watch_stop(s->life);
     s->term = loop_signal_stop(s->term);
     s->interrupt = loop_signal_stop(s->interrupt);
+    for (size_t i = 0; i < ARRAY_SIZE(s->meaningless); i++) {
+        s->meaningless[i] = loop_signal_stop(s->meaningless[i]);
+    }
     loop_stop(s->loop);
 }
 
@@ -194,6 +197,28 @@ static void interrupt_cb(void *arg)
     server_stop(arg, "SIGINT");
 }
 
+/* They would end a process that knows nothing of them; of a daemon people expect that it reloads, or says something. */
+static const int meaningless[] = { SIGHUP, SIGUSR1, SIGUSR2 };
+
+static void meaningless_cb(void *arg)
+{
+    (void)arg;
+    log_info("daemon", "SIGHUP, SIGUSR1 and SIGUSR2 mean nothing here: options are read at the start, `meshctl status` "
+                       "shows what runs");
+}
+
+static int watch_signals(struct server *s)
+{
+    s->term = loop_signal_start(s->loop, SIGTERM, term_cb, s);
+    s->interrupt = loop_signal_start(s->loop, SIGINT, interrupt_cb, s);
+    bool are_watched = s->term != NULL && s->interrupt != NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(meaningless) && are_watched; i++) {
+        s->meaningless[i] = loop_signal_start(s->loop, meaningless[i], meaningless_cb, s);
+        are_watched = s->meaningless[i] != NULL;
+    }
+    return are_watched ? 0 : mesh_last_error()->status;
+}
+
 static void life_cb(bool readable, bool writable, void *arg)
 {
     (void)readable, (void)writable;
@@ -233,9 +258,7 @@ static int start(struct server *s)
     rings_begin(s);
     listener_address(s->listener, &bound);
     address_format(&bound, s->address, sizeof s->address);
-    s->term = loop_signal_start(s->loop, SIGTERM, term_cb, s);
-    s->interrupt = loop_signal_start(s->loop, SIGINT, interrupt_cb, s);
-    if (s->term == NULL || s->interrupt == NULL) {
+    if (watch_signals(s) < 0) {
         return mesh_last_error()->status;
     }
     if (s->config.life_fd >= 0) {

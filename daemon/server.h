@@ -27,7 +27,7 @@ struct server {
     struct server_config config;
     struct loop *loop;
     struct listener *listener;
-    struct loop_signal *term, *interrupt;
+    struct loop_signal *term, *interrupt, *meaningless[3];
     struct loop_watch *life;
     struct loop_timer *timer; /* of the earliest deadline of any job */
     struct loop_timer *idle;

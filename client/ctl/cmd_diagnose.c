@@ -200,7 +200,7 @@ static void write_knock_on(struct buf *text, const Mesh__V1__Finding *f)
     if (f->sequence != 0) {
         buf_printf(text, " at seq %llu", (unsigned long long)f->sequence);
     }
-    buf_printf(text, " of group %s, %s", f->name, f->call);
+    buf_printf(text, " %s group %s, %s", f->sequence != 0 ? "of" : "in", f->name, f->call);
     write_list(text, " (depends on", f->culprit, f->n_culprit);
     buf_printf(text, ")\n");
 }

@@ -162,7 +162,7 @@ static long number_in(const char *variable, long otherwise)
  * that signal); RANK_LATE_MS, when the others join. */
 static void be_absent_or_late(void)
 {
-    if (number_in("RANK_ABSENT", -1) != number_in("MESH_RANK", -2)) {
+    if (getenv("RANK_ABSENT") == NULL || number_in("RANK_ABSENT", 0) != number_in("MESH_RANK", -1)) {
         pause_ms(number_in("RANK_LATE_MS", 0));
         return;
     }

@@ -433,6 +433,19 @@ START_TEST(sigterm_answers_waiters_and_tells_all)
 }
 END_TEST
 
+START_TEST(signals_that_mean_nothing_change_nothing)
+{
+    static const int signals[] = { SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE, SIGWINCH, SIGTSTP, SIGCONT };
+    struct peer p[2];
+    form(p, 2, "calm");
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        ck_assert_int_eq(kill(server.pid, signals[i]), 0);
+    }
+    ck_assert_int_eq(peer_store_set(&p[0], "k", "v"), 0);
+    close_all(p, 2);
+}
+END_TEST
+
 START_TEST(the_end_of_life_fd_ends_the_daemon)
 {
     struct daemon_process mine;
@@ -465,6 +478,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, another_users_job_is_out_of_reach);
     tcase_add_test(tc, many_joiners_at_once_form);
     tcase_add_test(tc, sigterm_answers_waiters_and_tells_all);
+    tcase_add_test(tc, signals_that_mean_nothing_change_nothing);
     tcase_add_test(tc, the_end_of_life_fd_ends_the_daemon);
     suite_add_tcase(suite, tc);
     return suite;
