@@ -1,7 +1,8 @@
 /* client/comm/choose.c - the table of algorithms by collective, group size and bytes; the first row that fits counts.
  *
- * Only facts that are equal on all ranks may stand here, else ranks would run different plans.  The limits come from
- * tests/bench/collectives on two cores over loopback.
+ * Only facts that are equal on all ranks may stand here, else ranks would run different plans.  What carries
+ * the bytes is none of them: the limits are a compromise of loopback TCP and unix sockets, measured on two cores with each plan
+ * forced in turn (tests/bench/RESULTS.md).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/choose.h"
 
@@ -12,6 +13,7 @@
 #define ANY_SIZE  0
 #define ANY_BYTES UINT64_MAX
 #define KIB       (UINT64_C(1) << 10)
+#define MIB       (UINT64_C(1) << 20)
 
 struct choice {
     mesh_comm_kind kind;
@@ -22,10 +24,13 @@ struct choice {
 
 /* clang-format off */
 static const struct choice choices[] = {
-    { MESH_COMM_ALL_REDUCE,     1, ANY_SIZE,  32 * KIB, PLAN_ALL_REDUCE_DOUBLING },
+    { MESH_COMM_ALL_REDUCE,     1, 2,         32 * KIB, PLAN_ALL_REDUCE_DOUBLING },
+    { MESH_COMM_ALL_REDUCE,     3, ANY_SIZE,  64 * KIB, PLAN_ALL_REDUCE_DOUBLING },
     { MESH_COMM_ALL_REDUCE,     1, 7,        ANY_BYTES, PLAN_ALL_REDUCE_PAIRWISE },
+    { MESH_COMM_ALL_REDUCE,     8, ANY_SIZE,   1 * MIB, PLAN_ALL_REDUCE_FOLD },
     { MESH_COMM_ALL_REDUCE,     8, ANY_SIZE, ANY_BYTES, PLAN_ALL_REDUCE_RING },
-    { MESH_COMM_REDUCE_SCATTER, 3, ANY_SIZE,  32 * KIB, PLAN_REDUCE_SCATTER_DOUBLING },
+    { MESH_COMM_REDUCE_SCATTER, 3, ANY_SIZE,  16 * KIB, PLAN_REDUCE_SCATTER_DOUBLING },
+    { MESH_COMM_REDUCE_SCATTER, 8, ANY_SIZE, 512 * KIB, PLAN_REDUCE_SCATTER_FOLD },
     { MESH_COMM_REDUCE_SCATTER, 1, ANY_SIZE, ANY_BYTES, PLAN_REDUCE_SCATTER_PAIRWISE },
     { MESH_COMM_ALL_GATHER,     4, ANY_SIZE,  32 * KIB, PLAN_ALL_GATHER_BRUCK },
     { MESH_COMM_ALL_GATHER,     1, ANY_SIZE, ANY_BYTES, PLAN_ALL_GATHER_DIRECT },

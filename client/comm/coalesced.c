@@ -1,8 +1,11 @@
 /* client/comm/coalesced.c - several small buffers reduced in one call.
  *
- * The buffers are copied one behind the other, reduced as one, and copied back.  A digest of their lengths goes with the call,
- * so that ranks which cut the same number of elements differently find out.
+ * The buffers are copied one behind the other into a parcel, reduced as one, and copied back by whoever waits for the call.  A
+ * digest of their lengths goes with the call, so that ranks which cut the same number of elements differently find out.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "comm/coalesced.h"
+
+#include <stdint.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -10,24 +13,24 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "comm/collective.h"
-#include "comm/group.h"
+#include "comm/work.h"
+
+struct piece {
+    void *at;
+    size_t bytes;
+};
+
+struct parcel {
+    uint8_t *whole;
+    int n;
+    struct piece pieces[];
+};
 
 struct buffers {
     void *const *at;
     const size_t *counts;
     int n;
 };
-
-static void copy(uint8_t *whole, const struct buffers *b, size_t element_bytes, bool is_back)
-{
-    for (int i = 0; i < b->n; i++) {
-        size_t bytes = b->counts[i] * element_bytes;
-        if (bytes > 0) {
-            memcpy(is_back ? b->at[i] : whole, is_back ? whole : b->at[i], bytes);
-        }
-        whole += bytes;
-    }
-}
 
 static int measure(const struct buffers *b, size_t element_bytes, size_t *ret_total, uint32_t *ret_digest)
 {
@@ -50,32 +53,95 @@ static int measure(const struct buffers *b, size_t element_bytes, size_t *ret_to
     return 0;
 }
 
+/* The buffers of `total` elements together; NULL: error set. */
+static struct parcel *parcel_pack(const struct buffers *b, size_t element_bytes, size_t total)
+{
+    struct parcel *p = mem_alloc(sizeof *p + (size_t)b->n * sizeof p->pieces[0]);
+    uint8_t *whole = mem_alloc(total * element_bytes);
+    if (p == NULL || whole == NULL) {
+        (void)mem_free(p);
+        (void)mem_free(whole);
+        (void)err_no_memory(total * element_bytes, "several buffers in one");
+        return NULL;
+    }
+    *p = (struct parcel){ .whole = whole, .n = b->n };
+    for (int i = 0; i < b->n; i++) {
+        p->pieces[i] = (struct piece){ .at = b->at[i], .bytes = b->counts[i] * element_bytes };
+        if (p->pieces[i].bytes > 0) {
+            memcpy(whole, b->at[i], p->pieces[i].bytes);
+        }
+        whole += p->pieces[i].bytes;
+    }
+    return p;
+}
+
+void parcel_open(struct parcel *p, bool is_well)
+{
+    if (p == NULL) {
+        return;
+    }
+    const uint8_t *whole = p->whole;
+    for (int i = 0; i < p->n && is_well; i++) {
+        if (p->pieces[i].bytes > 0) {
+            memcpy(p->pieces[i].at, whole, p->pieces[i].bytes);
+        }
+        whole += p->pieces[i].bytes;
+    }
+    (void)mem_free(p->whole);
+    (void)mem_free(p);
+}
+
+/* call: with dtype and op; becomes the call on the parcel. */
+static int prepare(struct collective_call *call, const struct buffers *b, struct parcel **ret_parcel)
+{
+    size_t total = 0;
+    int r = reduce_check(call->dtype, call->op);
+    if (r == 0 && (b->n < 0 || (b->n > 0 && (b->at == NULL || b->counts == NULL)))) {
+        r = err_set(MESH_EINVAL, "%d buffers: their list or that of their counts is NULL", b->n);
+    }
+    r = r < 0 ? r : measure(b, dtype_size(call->dtype), &total, &call->parts);
+    if (r < 0) {
+        return r;
+    }
+    struct parcel *p = parcel_pack(b, dtype_size(call->dtype), total);
+    if (p == NULL) {
+        return err_last()->status;
+    }
+    call->count = total;
+    call->out = p->whole;
+    *ret_parcel = p;
+    return 0;
+}
+
 int mesh_all_reduce_coalesced(void *const *bufs, const size_t *counts, int n, mesh_dtype t, mesh_reduce_op op,
                               mesh_group *g)
 {
     err_enter(__func__);
-    const struct buffers b = { .at = bufs, .counts = counts, .n = n };
-    size_t total = 0;
+    struct parcel *parcel;
     struct collective_call call = { .kind = MESH_COMM_ALL_REDUCE, .dtype = t, .op = op };
-    int r = reduce_check(t, op);
-    if (r == 0 && (n < 0 || (n > 0 && (bufs == NULL || counts == NULL)))) {
-        r = err_set(MESH_EINVAL, "%d buffers: their list or that of their counts is NULL", n);
-    }
-    r = r < 0 ? r : measure(&b, dtype_size(t), &total, &call.parts);
+    int r = prepare(&call, &(struct buffers){ .at = bufs, .counts = counts, .n = n }, &parcel);
     if (r < 0) {
         return r;
     }
-    uint8_t *whole = mem_alloc(total * dtype_size(t) + 1);
-    if (whole == NULL) {
-        return err_no_memory(total * dtype_size(t), "several buffers in one");
-    }
-    copy(whole, &b, dtype_size(t), false);
-    call.count = total;
-    call.out = whole;
     r = collective_run(g, &call);
-    if (r == 0) {
-        copy(whole, &b, dtype_size(t), true);
-    }
-    (void)mem_free(whole);
+    parcel_open(parcel, r == 0);
     return r;
+}
+
+mesh_work *mesh_all_reduce_coalesced_async(void *const *bufs, const size_t *counts, int n, mesh_dtype t,
+                                           mesh_reduce_op op, mesh_group *g)
+{
+    err_enter(__func__);
+    struct parcel *parcel;
+    struct collective_call call = { .kind = MESH_COMM_ALL_REDUCE, .dtype = t, .op = op };
+    if (prepare(&call, &(struct buffers){ .at = bufs, .counts = counts, .n = n }, &parcel) < 0) {
+        return NULL;
+    }
+    struct mesh_work *w = collective_start(g, &call);
+    if (w == NULL) {
+        parcel_open(parcel, false);
+        return NULL;
+    }
+    w->parcel = parcel; /* only who waits looks at it, and that is this thread */
+    return w;
 }

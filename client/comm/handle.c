@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "comm/coalesced.h"
 #include "comm/collective.h"
 #include "comm/group_state.h"
 #include "comm/p2p.h"
@@ -18,15 +19,25 @@ static struct mesh_work *work_of(struct object *o)
     return container_of(o, struct mesh_work, object);
 }
 
+/* Of a work that is done: its result goes where it belongs, once. */
+static void hand_over(struct mesh_work *w)
+{
+    parcel_open(w->parcel, w->error.status == MESH_OK);
+    w->parcel = NULL;
+}
+
 static int settle(struct object *o)
 {
     struct mesh_work *w = work_of(o);
-    return work_is_done(w) ? 0 : work_wait(w, DEADLINE_NEVER, NULL); /* ends by the work's own deadline */
+    int r = work_is_done(w) ? 0 : work_wait(w, DEADLINE_NEVER, NULL); /* ends by the work's own deadline */
+    hand_over(w);
+    return r;
 }
 
 static void free_work(struct object *o)
 {
     struct mesh_work *w = work_of(o);
+    parcel_open(w->parcel, false);
     group_unref(w->group);
     (void)mem_free(w);
 }
@@ -131,6 +142,7 @@ int mesh_wait(mesh_work *w, int64_t timeout_ms)
     bool is_done;
     int r = work_wait(w, deadline_ms, &is_done);
     if (is_done) {
+        hand_over(w);
         object_release(&w->object);
     }
     return r;

@@ -23,7 +23,8 @@ struct mesh_work {
     bool is_message; /* the work of a struct message (p2p.h), of which call, header, plan, record and next are unused */
     uint64_t record; /* its number in the recorder; 0: none */
     bool is_recorded_running;
-    mesh_error error; /* when done: status 0 or why not */
+    mesh_error error;      /* when done: status 0 or why not */
+    struct parcel *parcel; /* of a handle, coalesced.h: opened by who waits; NULL: none */
     struct mesh_work *next;
 };
 

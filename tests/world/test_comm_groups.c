@@ -1,5 +1,6 @@
 /* tests/world/test_comm_groups.c - groups by color and key, the barrier that names who is late, several buffers in one call.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <mesh/scope.h>
 #include <unistd.h>
 
 #include "comm_world.h"
@@ -168,6 +169,44 @@ START_TEST(several_buffers_are_reduced_in_one_call)
 }
 END_TEST
 
+/* Two in flight that are waited for the other way round, one that is dropped. */
+static int several_at_once(void *arg)
+{
+    float x[3][2] = { { 1, 2 }, { 3, 4 }, { 5, 6 } }, n = (float)mesh_world_size();
+    (void)arg;
+    mesh_work *works[2];
+    mesh_scope *scope = mesh_scope_begin();
+    for (int i = 0; i < 3; i++) {
+        void *bufs[] = { x[i] + 1, x[i] }; /* the lists may go as soon as the call has begun */
+        mesh_work *w =
+            mesh_all_reduce_coalesced_async(bufs, (const size_t[]){ 1, 1 }, 2, MESH_F32, MESH_SUM, mesh_world());
+        if (w == NULL) {
+            return err_last()->status;
+        }
+        works[i % 2] = i < 2 ? w : works[i % 2];
+    }
+    int r = mesh_wait(works[1], 0);
+    r = r < 0 ? r : mesh_wait(works[0], 0);
+    if (r == 0 && (x[0][0] != n || x[0][1] != 2 * n || x[1][0] != 3 * n || x[1][1] != 4 * n)) {
+        r = wrong("the sums are %g %g %g %g", (double)x[0][0], (double)x[0][1], (double)x[1][0], (double)x[1][1]);
+    }
+    int ended = mesh_scope_end(scope);
+    r = r < 0 ? r : ended;
+    if (r == 0 && (x[2][0] != 5 * n || x[2][1] != 6 * n)) {
+        r = wrong("after the scope the sums are %g %g", (double)x[2][0], (double)x[2][1]);
+    }
+    void *none[] = { NULL };
+    bool is_refused =
+        mesh_all_reduce_coalesced_async(none, (const size_t[]){ 1 }, 1, MESH_F32, MESH_SUM, mesh_world()) == NULL;
+    return r < 0 || is_refused ? r : wrong("a buffer that is NULL is taken");
+}
+
+START_TEST(several_buffers_are_reduced_while_the_caller_goes_on)
+{
+    run_world(_i, several_at_once, NULL);
+}
+END_TEST
+
 static int cut_differently(void *arg)
 {
     float x[4] = { 0 };
@@ -197,6 +236,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(c, a_monitored_barrier_ends_when_all_have_come, 0, N_WORLDS);
     tcase_add_loop_test(c, a_monitored_barrier_names_all_who_are_late_on_every_rank, 0, 3);
     tcase_add_loop_test(c, several_buffers_are_reduced_in_one_call, 0, N_WORLDS);
+    tcase_add_loop_test(c, several_buffers_are_reduced_while_the_caller_goes_on, 0, N_WORLDS);
     tcase_add_loop_test(c, buffers_of_other_lengths_are_a_mismatch, 0, 3);
     suite_add_tcase(s, c);
     return s;
