@@ -19,7 +19,8 @@ extern "C" {
 /* mesh_reshape() that never communicates: the same elements in row-major order under another shape; one extent may be
  * -1.
  *
- * Placements  a shard becomes a shard of another dim where every rank's part stays what it is.  Partial stays.
+ * Placements  a shard becomes a shard of another dim, plain or strided, where every rank's part stays what it is: [2,8] S(1) as
+ *             [16] is StridedShard(0, 2), and the other way round.  Partial stays.
  * Errors      MESH_ESHAPE when the number of elements differs; MESH_EPLACEMENT, on all ranks with one text, when elements
  *             would have to move between ranks. */
 MESH_API mesh_dtensor *mesh_view(mesh_dtensor *x, mesh_shape to);

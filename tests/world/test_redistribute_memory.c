@@ -89,7 +89,8 @@ static int measure(void *arg)
                               "%lld hundredths of the whole at the peak of all ranks, %d + %d hundred are allowed",
                               (long long)(used * 100 / BYTES), p->result, p->scratch);
     }
-    REQUIRE(mesh_barrier(mesh_world()) == 0 && same_parts(y, sample(m, p->to)));
+    REQUIRE(mesh_barrier(mesh_world()) == 0);
+    REQUIRE(p->to.at[0].kind == MESH_IS_PARTIAL || same_parts(y, sample(m, p->to)));
     return 0;
 }
 
