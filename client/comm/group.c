@@ -209,6 +209,7 @@ static mesh_group *make(struct mesh_session *s, const int *world_ranks, int n, c
     CHECK(pthread_mutex_init(&g->lock, NULL) == 0);
     condition_init(&g->changed);
     snprintf(g->name, sizeof g->name, "%s", name != NULL ? name : "");
+    g->is_lent = name != NULL;
     pthread_mutex_lock(&c->lock);
     c->n_alive++;
     pthread_mutex_unlock(&c->lock);
@@ -333,6 +334,11 @@ int group_size(const mesh_group *g)
 int group_rank(const mesh_group *g)
 {
     return g->rank;
+}
+
+bool group_is_lent(const mesh_group *g)
+{
+    return g->is_lent;
 }
 
 const int *group_world_ranks(const mesh_group *g)

@@ -37,8 +37,8 @@ mesh_group *mesh_new_group(const int *ranks, int n_ranks)
 mesh_group *mesh_free_group(mesh_group *g)
 {
     err_enter(__func__);
-    if (g != NULL && g == comm_of(group_session(g))->world) {
-        (void)err_set(MESH_EINVAL, "the world group belongs to the session: mesh_finalize() frees it");
+    if (g != NULL && group_is_lent(g)) {
+        (void)err_set(MESH_EINVAL, "the group belongs to the session or to a mesh: mesh_finalize() frees it");
         return NULL;
     }
     return group_free(g);

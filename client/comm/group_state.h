@@ -52,6 +52,7 @@ struct mesh_group {
     struct comm *comm;
     mesh_group *next, **link_in_list;
     char name[64];
+    bool is_lent; /* made by the library, which frees it */
     uint64_t id;
     int *world_ranks; /* [size] */
     int size, rank;

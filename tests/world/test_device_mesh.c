@@ -72,6 +72,23 @@ static int slice(void *arg)
     return 0;
 }
 
+static int free_lent(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(2, 2), MESH_NAMES("dp", "tp"));
+    mesh_dtensor *x = mesh_ones(MESH_SHAPE(4), m, MESH_PLACEMENTS(mesh_shard(0), mesh_shard(0)));
+    REQUIRE(mesh_free_group(mesh_get_group(m, "tp")) == NULL && mesh_free_group(mesh_world()) == NULL);
+    REQUIRE(strstr(mesh_last_error()->message, "belongs to the session or to a mesh") != NULL);
+    REQUIRE_NEAR(mesh_item(mesh_sum(x)), 4, 0);
+    return mesh_barrier(mesh_world());
+}
+
+START_TEST(groups_that_are_lent_are_not_freed)
+{
+    ranks_run(4, free_lent, NULL);
+}
+END_TEST
+
 START_TEST(a_sub_mesh_reuses_groups_in_any_order_of_dims)
 {
     ranks_run(8, slice, NULL);
@@ -174,6 +191,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("device mesh");
     TCase *t = tcase_create("device mesh");
     tcase_add_test(t, a_mesh_knows_its_lines_and_coordinates);
+    tcase_add_test(t, groups_that_are_lent_are_not_freed);
     tcase_add_test(t, a_sub_mesh_reuses_groups_in_any_order_of_dims);
     tcase_add_test(t, bad_meshes_are_refused_with_the_numbers);
     tcase_add_test(t, different_meshes_fail_on_every_rank_and_name_the_odd_one);
