@@ -39,6 +39,50 @@ START_TEST(each_rule_is_right_by_itself)
 }
 END_TEST
 
+static bool has_stride(const struct rule *r)
+{
+    bool has = r->out[0].kind == MESH_IS_STRIDED_SHARD;
+    for (int i = 0; i < OP_MAX_INPUTS; i++) {
+        has = has || r->in[i].kind == MESH_IS_STRIDED_SHARD;
+    }
+    return has;
+}
+
+/* Those that there are beside the plain ones when input i comes so. */
+static void try_stride(struct trial *t, int i, mesh_placement now, struct rule_list *rules)
+{
+    char text[CLAIM_TEXT_BYTES];
+    t->shapes.now[i] = now;
+    for (int parts = 2; parts <= 4; parts++) {
+        rules_derive(t->op, &t->shapes, parts, rules);
+        for (int k = 0; k < rules->n; k++) {
+            struct claim c = { .trial = t, .size = &parts, .split = SPLIT_UNEVEN };
+            claim_add_rule(&c, &rules->at[k]);
+            if (has_stride(&rules->at[k]) && !claim_holds(&c)) {
+                ck_abort_msg("wrong: %s", claim_text(&c, text, sizeof text));
+            }
+        }
+    }
+    t->shapes.now[i] = (mesh_placement){ .kind = 0 };
+}
+
+START_TEST(each_strided_rule_is_right)
+{
+    struct trial t;
+    struct rule_list *rules = malloc(sizeof *rules);
+    trial_init(&t, &samples[_i], 1);
+    for (int i = 0; i < t.sample->n_in; i++) {
+        for (int d = 0; d < t.shapes.in[i].ndim; d++) {
+            try_stride(&t, i, mesh_shard(d), rules);
+            try_stride(&t, i, mesh_strided_shard(d, 2), rules);
+            try_stride(&t, i, mesh_strided_shard(d, 3), rules);
+        }
+    }
+    free(rules);
+    trial_fini(&t);
+}
+END_TEST
+
 struct mesh {
     const char *name;
     int ndim, size[3];
@@ -277,6 +321,7 @@ Suite *test_suite(void)
     share_one_process();
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, each_rule_is_right_by_itself, 0, n_samples);
+    tcase_add_loop_test(t, each_strided_rule_is_right, 0, n_samples);
     tcase_add_loop_test(t, products_of_rules_are_right, 0, n_samples);
     tcase_add_loop_test(t, what_dispatch_chooses_is_right, 0, n_samples);
     tcase_add_loop_test(t, negative_dims_are_the_same_dims, 0, n_samples);
