@@ -39,7 +39,7 @@ static int64_t whole_power(int64_t base, int64_t exponent)
 }
 
 #define FLOAT_VALUE(D, TYPE, U, name, expression)                                                                      \
-    VECTOR_CLONES static void name##_row_##D(void *out_, const void *x_, const double *value, int64_t n)                             \
+    VECTOR_CLONES static void name##_row_##D(void *out_, const void *x_, const double *value, int64_t n)               \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = out_;                                                                                        \
@@ -54,7 +54,7 @@ static int64_t whole_power(int64_t base, int64_t exponent)
     }
 
 #define INT_VALUE(D, T, U, name, expression)                                                                           \
-    VECTOR_CLONES static void name##_row_##D(void *out_, const void *x_, const double *value, int64_t n)                             \
+    VECTOR_CLONES static void name##_row_##D(void *out_, const void *x_, const double *value, int64_t n)               \
     {                                                                                                                  \
         T *restrict out = out_;                                                                                        \
         const T *from = x_;                                                                                            \
@@ -68,7 +68,8 @@ static int64_t whole_power(int64_t base, int64_t exponent)
     }
 
 #define FLOAT_SLOPE(D, TYPE, U, name, expression)                                                                      \
-    VECTOR_CLONES static void name##_slope_row_##D(void *out_, const void *dy_, const void *a_, const double *value, int64_t n)      \
+    VECTOR_CLONES static void name##_slope_row_##D(void *out_, const void *dy_, const void *a_, const double *value,   \
+                                                   int64_t n)                                                          \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = out_;                                                                                        \

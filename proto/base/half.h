@@ -12,28 +12,13 @@
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
-#include <stdint.h>
-#include <string.h>
+#include "base/float_bits.h"
 
 #define F32_INF        0x7f800000u
 #define F16_OVERFLOW   0x477ff000u /* 65520, halfway from 65504 to what would be 65536 */
 #define F16_MIN_NORMAL 0x38800000u /* 2^-14 */
 #define F16_STEPS      0x3f000000u /* 0.5, whose last bit is worth 2^-24 */
 #define F16_REBIAS     ((127u - 15u) << 23)
-
-static inline uint32_t half_bits_of(float f)
-{
-    uint32_t x;
-    memcpy(&x, &f, sizeof x);
-    return x;
-}
-
-static inline float half_float_of(uint32_t x)
-{
-    float f;
-    memcpy(&f, &x, sizeof f);
-    return f;
-}
 
 static inline uint32_t half_shift_rounded(uint32_t x, uint32_t n)
 {
@@ -45,16 +30,16 @@ static inline float half_from_f16(uint16_t h)
     uint32_t sign = (uint32_t)(h & 0x8000u) << 16, rest = (uint32_t)(h & 0x7fffu) << 13;
     uint32_t normal = rest + F16_REBIAS, infinite = rest | F32_INF;
     /* As the fraction of 2^-14, less 2^-14. */
-    uint32_t small = half_bits_of(half_float_of(rest + F16_MIN_NORMAL) - half_float_of(F16_MIN_NORMAL));
+    uint32_t small = float_bits(float_of_bits(rest + F16_MIN_NORMAL) - float_of_bits(F16_MIN_NORMAL));
     uint32_t x = rest >= (31u << 23) ? infinite : normal;
-    return half_float_of(sign | (rest < (1u << 23) ? small : x));
+    return float_of_bits(sign | (rest < (1u << 23) ? small : x));
 }
 
 static inline uint16_t half_to_f16(float f)
 {
-    uint32_t x = half_bits_of(f), sign = (x >> 16) & 0x8000u, a = x & 0x7fffffffu;
+    uint32_t x = float_bits(f), sign = (x >> 16) & 0x8000u, a = x & 0x7fffffffu;
     uint32_t normal = half_shift_rounded(a - F16_REBIAS, 13), nan = 0x7e00u | ((a >> 13) & 0x3ffu);
-    uint32_t small = half_bits_of(half_float_of(a) + half_float_of(F16_STEPS)) - F16_STEPS;
+    uint32_t small = float_bits(float_of_bits(a) + float_of_bits(F16_STEPS)) - F16_STEPS;
     uint32_t y = a < F16_MIN_NORMAL ? small : normal;
     y = a >= F16_OVERFLOW ? 0x7c00u : y;
     return (uint16_t)(sign | (a > F32_INF ? nan : y));
@@ -62,12 +47,12 @@ static inline uint16_t half_to_f16(float f)
 
 static inline float half_from_bf16(uint16_t h)
 {
-    return half_float_of((uint32_t)h << 16);
+    return float_of_bits((uint32_t)h << 16);
 }
 
 static inline uint16_t half_to_bf16(float f)
 {
-    uint32_t x = half_bits_of(f), nan = (x >> 16) | 0x40u; /* rounding could carry a NaN into infinity */
+    uint32_t x = float_bits(f), nan = (x >> 16) | 0x40u; /* rounding could carry a NaN into infinity */
     return (uint16_t)((x & 0x7fffffffu) > F32_INF ? nan : half_shift_rounded(x, 16));
 }
 

@@ -5,8 +5,9 @@
  *
  * All of them compute the same bits: nothing here fuses a multiplication with an addition (-ffp-contract=off), and sums go by
  * lanes whose number is written in the source, not chosen by the machine.
- * On processors other than x86-64, without glibc (which makes the choice), and under sanitizers (which cannot stand a
- * choice made before they have begun) there is one version, for the vectors that every processor of the kind has.
+ * On processors other than x86-64, without glibc (which makes the choice), under sanitizers (which cannot stand a choice made before
+ * they have begun) and with clang (which gives the choosers of functions of one name in two files the same outside name) there
+ * is one version, for the vectors that every processor of the kind has.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BASE_VECTOR_H
 #define BASE_VECTOR_H
@@ -21,7 +22,7 @@
 #endif
 #endif
 
-#if defined(__x86_64__) && defined(__GLIBC__) && !defined(IS_SANITIZED)
+#if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(IS_SANITIZED)
 #define VECTOR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define VECTOR_CLONES
