@@ -407,16 +407,28 @@ int redistribute_recall(const mesh_dtensor *x, const mesh_placements *to, struct
     return r;
 }
 
+/* On a line there is nothing to plan where one move will do, and no memory to ask. */
+static int find_moves(const mesh_dtensor *x, const mesh_placements *to, struct move_list *ret_moves)
+{
+    const mesh_device_mesh *m = x->mesh;
+    if (m->ndim == 1 && redistribute_move_is_legal(1, m->size, &x->placements, 0, to->at[0])) {
+        ret_moves->n = 1;
+        ret_moves->at[0] = (struct move){ .mesh_dim = 0, .from = x->placements.at[0], .to = to->at[0] };
+        return 0;
+    }
+    return redistribute_recall(x, to, ret_moves);
+}
+
 /* is_async: the last move is only begun. */
 static struct mesh_tensor *run_moves(const mesh_dtensor *x, const mesh_placements *to, bool is_async)
 {
     struct mesh_tensor *t = tensor_ref(x->local);
-    struct move_list moves = { .n = 0 };
+    struct move_list moves;
     mesh_placements now = x->placements;
     if (!x->mesh->is_member || mesh_placements_equal(now, *to)) {
         return t;
     }
-    if (tensor_settle(t) < 0 || redistribute_recall(x, to, &moves) < 0) {
+    if (tensor_settle(t) < 0 || find_moves(x, to, &moves) < 0) {
         tensor_unref(t);
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include "base/util.h"
 #include "dtensor/redistribute.h"
 #include "harness/check_main.h"
+#include "harness/placements.h"
 #include "harness/ranks.h"
 #include "tensor/shape.h"
 #include "truth/parts.h"
@@ -219,23 +220,6 @@ struct price {
     mesh_comm_kind kind; /* 0: nothing is sent */
     int64_t bytes;       /* f64, all ranks together; -1: not stated */
 };
-
-#define R_                                                                                                             \
-    {                                                                                                                  \
-        .kind = MESH_IS_REPLICATE                                                                                      \
-    }
-#define S_(d)                                                                                                          \
-    {                                                                                                                  \
-        .kind = MESH_IS_SHARD, .dim = (d)                                                                              \
-    }
-#define SS_(d, f)                                                                                                      \
-    {                                                                                                                  \
-        .kind = MESH_IS_STRIDED_SHARD, .dim = (d), .split_factor = (f)                                                 \
-    }
-#define P_                                                                                                             \
-    {                                                                                                                  \
-        .kind = MESH_IS_PARTIAL, .op = MESH_SUM                                                                        \
-    }
 
 static const struct price prices[] = {
     { { 1, { 4 } }, { 2, { 16, 8 } }, { 1, { S_(0) } }, { 1, { R_ } }, MESH_COMM_ALL_GATHER, 3 * 1024 },

@@ -8,29 +8,13 @@
 #include "base/alloc.h"
 #include "base/util.h"
 #include "harness/check_main.h"
+#include "harness/placements.h"
 #include "harness/ranks.h"
 
 #define ROWS  1024
 #define BYTES (ROWS * ROWS * 4) /* of the whole tensor, f32 */
 /* Of four ranks: what is on its way between threads, counts, plans. */
 #define SLACK (BYTES / 4)
-
-#define S_(d)                                                                                                          \
-    {                                                                                                                  \
-        .kind = MESH_IS_SHARD, .dim = (d)                                                                              \
-    }
-#define SS_(d, f)                                                                                                      \
-    {                                                                                                                  \
-        .kind = MESH_IS_STRIDED_SHARD, .dim = (d), .split_factor = (f)                                                 \
-    }
-#define R_                                                                                                             \
-    {                                                                                                                  \
-        .kind = MESH_IS_REPLICATE                                                                                      \
-    }
-#define P_                                                                                                             \
-    {                                                                                                                  \
-        .kind = MESH_IS_PARTIAL, .op = MESH_SUM                                                                        \
-    }
 
 struct peak {
     mesh_shape mesh;

@@ -4,6 +4,7 @@
 
 #include "base/util.h"
 #include "harness/check_main.h"
+#include "harness/placements.h"
 #include "harness/ranks.h"
 
 #define ON(...)   MESH_PLACEMENTS(__VA_ARGS__)
@@ -113,19 +114,6 @@ struct view {
     mesh_shape mesh, from, to;
     mesh_placements in, out; /* out.n 0: not as a view */
 };
-
-#define S_(d)                                                                                                          \
-    {                                                                                                                  \
-        .kind = MESH_IS_SHARD, .dim = (d)                                                                              \
-    }
-#define SS_(d, f)                                                                                                      \
-    {                                                                                                                  \
-        .kind = MESH_IS_STRIDED_SHARD, .dim = (d), .split_factor = (f)                                                 \
-    }
-#define R_                                                                                                             \
-    {                                                                                                                  \
-        .kind = MESH_IS_REPLICATE                                                                                      \
-    }
 
 static const struct view views[] = {
     { { 1, { 4 } }, { 2, { 2, 8 } }, { 1, { 16 } }, { 1, { S_(1) } }, { 1, { SS_(0, 2) } } },
