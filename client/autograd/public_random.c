@@ -4,18 +4,27 @@
 
 #include <math.h>
 
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
+#include "tensor/numbers.h"
+
+static int check_float(const char *what, const mesh_dtensor *x)
+{
+    return dtype_kind(x->dtype) == DTYPE_FLOAT
+               ? 0
+               : err_set(MESH_EUNSUPPORTED, "%s: random numbers are of a floating dtype, not %s", what,
+                         dtype_name(x->dtype));
+}
+
+#define RANDOM_WHOLE_MOST (INT64_C(1) << 53) /* what a double holds exactly */
 
 /* From global facts. */
 static int check_tensor(const char *what, const mesh_dtensor *x)
 {
     char text[DTENSOR_TEXT_BYTES];
-    if (x->dtype != MESH_F32 && x->dtype != MESH_F64) {
-        return err_set(MESH_EUNSUPPORTED, "%s: random numbers are f32 or f64, not %s", what, dtype_name(x->dtype));
-    }
     for (int i = 0; i < x->placements.n; i++) {
         if (x->placements.at[i].kind == MESH_IS_PARTIAL) {
             return err_set(MESH_EPLACEMENT,
@@ -32,7 +41,8 @@ mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_opt
     if (!public_enter(__func__, in, 1)) {
         return NULL;
     }
-    int r = check_tensor("dropout", x);
+    int r = check_float("dropout", x);
+    r = r < 0 ? r : check_tensor("dropout", x);
     if (r == 0 && !(p >= 0 && p <= 1)) {
         r = err_set(MESH_EINVAL, "dropout: probability %g is not in [0, 1]", p);
     }
@@ -41,8 +51,13 @@ mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_opt
     }
     struct fill mask = { .kind = FILL_MASK, .a = p, .b = p < 1 ? 1 / (1 - p) : 0 };
     mask.key = dtensor_next_key(x->mesh->session, o != NULL ? o->seed : 0);
-    in[1] = dtensor_filled(x->shape, x->dtype, x->mesh, &x->placements, &mask);
-    return in[1] != NULL ? public_apply(OP_mul, in, NULL) : scope_fail((int)mesh_last_error()->status);
+    bool is_half = x->dtype == MESH_F16 || x->dtype == MESH_BF16; /* 1 / (1 - p) is not rounded to 16 bits */
+    mesh_dtensor *y = NULL;
+    in[0] = is_half ? cast_to(x, MESH_F32) : x;
+    in[1] = in[0] == NULL ? NULL : dtensor_filled(x->shape, in[0]->dtype, x->mesh, &x->placements, &mask);
+    r = in[1] == NULL ? (int)mesh_last_error()->status : ag_apply(OP_mul, in, NULL, &y);
+    y = r < 0 ? NULL : cast_to(y, x->dtype);
+    return y != NULL ? y : scope_fail((int)mesh_last_error()->status);
 }
 
 static int check_in_place(const char *what, const mesh_dtensor *x)
@@ -59,7 +74,8 @@ static int check_in_place(const char *what, const mesh_dtensor *x)
 
 static mesh_dtensor *draw_into(const char *what, mesh_dtensor *x, struct fill *f, uint64_t seed)
 {
-    int r = check_in_place(what, x);
+    int r = f->kind == FILL_WHOLE ? 0 : check_float(what, x);
+    r = r < 0 ? r : check_in_place(what, x);
     if (r == 0 && (!isfinite(f->a) || !isfinite(f->b) || f->b < (f->kind == FILL_UNIFORM ? f->a : 0))) {
         r = err_set(MESH_EINVAL, "%s: %g and %g: finite numbers, a range upwards, a deviation of at least 0", what,
                     f->a, f->b);
@@ -84,4 +100,32 @@ mesh_dtensor *mesh_normal_(mesh_dtensor *x, double mean, double deviation, uint6
 {
     struct fill f = { .kind = FILL_NORMAL, .a = mean, .b = deviation };
     return public_enter(__func__, &x, 1) ? draw_into("normal_", x, &f, seed) : NULL;
+}
+
+/* Both ends fit the dtype, and their distance the 32 bits of a draw. */
+static int check_whole(const mesh_dtensor *x, int64_t low, int64_t high)
+{
+    enum dtype_kind kind = dtype_kind(x->dtype);
+    if (kind == DTYPE_FLOAT || kind == DTYPE_BOOL) {
+        return err_set(MESH_EUNSUPPORTED, "randint_: whole numbers are of an integer dtype, not %s",
+                       dtype_name(x->dtype));
+    }
+    bool fits = number_fits(x->dtype, (double)low) && number_fits(x->dtype, (double)(high - (high > low ? 1 : 0)));
+    return low < high && fits && (uint64_t)high - (uint64_t)low <= UINT64_C(1) << 32 && high <= RANDOM_WHOLE_MOST &&
+                   low >= -RANDOM_WHOLE_MOST
+               ? 0
+               : err_set(MESH_EINVAL,
+                         "randint_: [%lld, %lld) for %s: low is below high, by at most 2^32, and all fit the dtype and "
+                         "2^53",
+                         (long long)low, (long long)high, dtype_name(x->dtype));
+}
+
+mesh_dtensor *mesh_randint_(mesh_dtensor *x, int64_t low, int64_t high, uint64_t seed)
+{
+    struct fill f = { .kind = FILL_WHOLE, .a = (double)low, .b = (double)high };
+    if (!public_enter(__func__, &x, 1)) {
+        return NULL;
+    }
+    int r = check_whole(x, low, high);
+    return r < 0 ? scope_fail(r) : draw_into("randint_", x, &f, seed);
 }

@@ -110,9 +110,9 @@ mesh_dtensor *dtensor_filled(mesh_shape s, mesh_dtype t, mesh_device_mesh *m, co
 
 static int check_random(mesh_dtype t)
 {
-    return t == MESH_F32 || t == MESH_F64
+    return dtype_kind(t) == DTYPE_FLOAT
                ? 0
-               : err_set(MESH_EUNSUPPORTED, "random numbers are f32 or f64, not %s", dtype_name(t));
+               : err_set(MESH_EUNSUPPORTED, "random numbers are of a floating dtype, not %s", dtype_name(t));
 }
 
 int factory_check(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, mesh_placements *inout_p)

@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
 #include "nn/nn_session.h"
+#include "tensor/kernels.h"
 
 mesh_optimizer *optimizer_new(mesh_module *m, update_fn update, double lr)
 {
@@ -169,6 +171,31 @@ static int prepare(mesh_optimizer *o, update_list *list)
     return r;
 }
 
+static struct mesh_tensor *cast(const struct mesh_tensor *from, struct mesh_tensor *to)
+{
+    if (to != NULL) {
+        (void)k_cast(&(struct kernel_call){ .in = { from }, .out = { to } }); /* cannot fail: it knows every dtype */
+    }
+    return to;
+}
+
+/* A parameter of 16 bits is updated in f32, with moments in f32, and rounded once; the copies live as long as its step. */
+static int update(mesh_optimizer *o, struct mesh_tensor *p, const struct mesh_tensor *g, struct optimizer_slot *slot)
+{
+    if (dtype_size(p->dtype) != sizeof(uint16_t)) {
+        return o->update(o, p, g, slot);
+    }
+    struct mesh_tensor *wide = cast(p, tensor_new(p->shape, MESH_F32));
+    struct mesh_tensor *slope = wide != NULL ? cast(g, tensor_new(g->shape, MESH_F32)) : NULL;
+    int r = slope != NULL ? o->update(o, wide, slope, slot) : (int)mesh_last_error()->status;
+    if (r == 0) {
+        cast(wide, p);
+    }
+    tensor_unref(wide);
+    tensor_unref(slope);
+    return r;
+}
+
 static int run(mesh_optimizer *o, const update_list *list)
 {
     int r = 0;
@@ -178,7 +205,7 @@ static int run(mesh_optimizer *o, const update_list *list)
         mesh_dtensor *value = u->parameter->value;
         r = tensor_settle(value->local);
         r = r < 0 ? r : tensor_settle(u->gradient->local);
-        r = r < 0 ? r : o->update(o, value->local, u->gradient->local, slot);
+        r = r < 0 ? r : update(o, value->local, u->gradient->local, slot);
         if (r == 0) {
             slot->n_steps++;
             dtensor_unref(value->grad);

@@ -147,27 +147,81 @@ static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64
     memset(out, f->a != 0 ? 1 : 0, (size_t)n);
 }
 
+/* Whole numbers from a up to b, of 32 bits of chance: each comes up equally often but for one in 2^32 draws per number. */
+#define WHOLE_ROW(D, T, U, unused)                                                                                     \
+    static void whole_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        uint32_t drawn[RANDOM_MOST];                                                                                   \
+        uint64_t width = (uint64_t)(f->b - f->a);                                                                      \
+        struct random_range r;                                                                                         \
+        for (int64_t i = 0; i < n; i += r.n) {                                                                         \
+            next_range(&r, f, index + i * step, step, n - i);                                                          \
+            random_bits(&r, drawn);                                                                                    \
+            for (int64_t k = 0; k < r.n; k++) {                                                                        \
+                out[i + k] = (T)((int64_t)f->a + (int64_t)(drawn[k] * width >> 32));                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+INT_TYPES(WHOLE_ROW, 0)
+
+static const fill_row f32_rows[] = {
+    [FILL_UNIFORM] = uniform_row_F32, [FILL_NORMAL] = normal_row_F32, [FILL_MASK] = mask_row_F32,
+    [FILL_STEPS] = point_row_F32,     [FILL_LINEAR] = point_row_F32,  [FILL_POWER] = point_row_F32
+};
+
+/* Numbers of 16 bits are those of f32, rounded; one that is rounded up to the open end of a range becomes its neighbour. */
+#define ROW_HALF(D, encode, decode)                                                                                    \
+    static uint16_t below_##D(float end)                                                                               \
+    {                                                                                                                  \
+        uint16_t v = encode(end);                                                                                      \
+        while (decode(v) >= end) {                                                                                     \
+            v = (v & 0x7fff) == 0 ? 0x8001 : (uint16_t)((v & 0x8000) != 0 ? v + 1 : v - 1);                            \
+        }                                                                                                              \
+        return v;                                                                                                      \
+    }                                                                                                                  \
+    static void row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                      \
+    {                                                                                                                  \
+        uint16_t *out = out_;                                                                                          \
+        float wide[RANDOM_MOST], end = (float)f->b;                                                                    \
+        bool is_open = f->kind == FILL_UNIFORM && f->a < f->b;                                                         \
+        uint16_t last = is_open ? below_##D(end) : 0;                                                                  \
+        for (int64_t i = 0; i < n; i += RANDOM_MOST) {                                                                 \
+            int64_t some = MIN(n - i, RANDOM_MOST);                                                                    \
+            f32_rows[f->kind](wide, f, index + i * step, step, some);                                                  \
+            for (int64_t k = 0; k < some; k++) {                                                                       \
+                uint16_t v = encode(wide[k]);                                                                          \
+                out[i + k] = is_open && decode(v) >= end ? last : v;                                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+ROW_HALF(F16, float_to_f16, float_from_f16)
+ROW_HALF(BF16, float_to_bf16, float_from_bf16)
+
 #define VALUE_ENTRY(D, T, U, unused)   [MESH_##D] = value_row_##D,
 #define UNIFORM_ENTRY(D, T, U, unused) [MESH_##D] = uniform_row_##D,
 #define NORMAL_ENTRY(D, T, U, unused)  [MESH_##D] = normal_row_##D,
 #define MASK_ENTRY(D, T, U, unused)    [MESH_##D] = mask_row_##D,
 #define POINT_ENTRY(D, T, U, unused)   [MESH_##D] = point_row_##D,
+#define WHOLE_ENTRY(D, T, U, unused)   [MESH_##D] = whole_row_##D,
+#define HALF_ENTRIES                   [MESH_F16] = row_F16, [MESH_BF16] = row_BF16,
 static const fill_row fill_rows[][N_DTYPES] = {
     [FILL_VALUE] = { [MESH_BOOL] = value_row_BOOL,
                      [MESH_F16] = value_row_F16,
                      [MESH_BF16] = value_row_BF16,
                      NUMBER_TYPES(VALUE_ENTRY, 0) },
-    [FILL_UNIFORM] = { FLOAT_TYPES(UNIFORM_ENTRY, 0) },
-    [FILL_NORMAL] = { FLOAT_TYPES(NORMAL_ENTRY, 0) },
-    [FILL_MASK] = { FLOAT_TYPES(MASK_ENTRY, 0) },
-    [FILL_STEPS] = { NUMBER_TYPES(POINT_ENTRY, 0) },
-    [FILL_LINEAR] = { NUMBER_TYPES(POINT_ENTRY, 0) },
-    [FILL_POWER] = { NUMBER_TYPES(POINT_ENTRY, 0) },
+    [FILL_UNIFORM] = { HALF_ENTRIES FLOAT_TYPES(UNIFORM_ENTRY, 0) },
+    [FILL_NORMAL] = { HALF_ENTRIES FLOAT_TYPES(NORMAL_ENTRY, 0) },
+    [FILL_MASK] = { HALF_ENTRIES FLOAT_TYPES(MASK_ENTRY, 0) },
+    [FILL_STEPS] = { HALF_ENTRIES NUMBER_TYPES(POINT_ENTRY, 0) },
+    [FILL_LINEAR] = { HALF_ENTRIES NUMBER_TYPES(POINT_ENTRY, 0) },
+    [FILL_POWER] = { HALF_ENTRIES NUMBER_TYPES(POINT_ENTRY, 0) },
+    [FILL_WHOLE] = { INT_TYPES(WHOLE_ENTRY, 0) },
 };
 
 static const char *const fill_names[] = {
-    [FILL_VALUE] = "full",   [FILL_UNIFORM] = "rand",    [FILL_NORMAL] = "randn",
-    [FILL_STEPS] = "arange", [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace"
+    [FILL_VALUE] = "full",      [FILL_UNIFORM] = "rand",   [FILL_NORMAL] = "randn", [FILL_STEPS] = "arange",
+    [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace", [FILL_WHOLE] = "randint"
 };
 
 int fill_check(const struct fill *f, mesh_dtype t)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/util.h"
 #include "harness/check_main.h"
 #include "harness/ranks.h"
@@ -21,7 +22,19 @@ static int ends_with(mesh_scope *s, int status, const char *says)
 }
 
 /* Draws of a session, one after another: what each gives on one process is the truth for all. */
-enum { DRAW_RAND, DRAW_RANDN, DRAW_UNIFORM, DRAW_NORMAL, DRAW_DROPOUT, DRAW_F64, N_DRAWS };
+enum {
+    DRAW_RAND,
+    DRAW_RANDN,
+    DRAW_UNIFORM,
+    DRAW_NORMAL,
+    DRAW_DROPOUT,
+    DRAW_F64,
+    DRAW_F16,
+    DRAW_BF16,
+    DRAW_DROP_BF16,
+    DRAW_WHOLE,
+    N_DRAWS
+};
 #define ELEMENTS 35
 static double truth[N_DRAWS][ELEMENTS];
 
@@ -41,15 +54,34 @@ static mesh_dtensor *draw(int kind, mesh_device_mesh *m, mesh_placements p)
         return mesh_normal_(x, 1, 0.5, 0) == x ? x : NULL;
     case DRAW_DROPOUT:
         return mesh_dropout(x, 0.4);
-    default:
+    case DRAW_F64:
         return mesh_randn(SHAPE, m, p, .dtype = MESH_F64, .seed = 11);
+    case DRAW_F16:
+        return mesh_rand(SHAPE, m, p, .dtype = MESH_F16, .seed = 11);
+    case DRAW_BF16:
+        return mesh_normal_(mesh_cast(x, MESH_BF16), 1, 3, 0);
+    case DRAW_DROP_BF16:
+        return mesh_dropout(mesh_cast(x, MESH_BF16), 0.4);
+    default:
+        return mesh_randint_(mesh_cast(x, MESH_I64), -3, 4, 0);
     }
 }
 
 static double element(mesh_tensor *t, int i)
 {
-    return mesh_tensor_dtype(t) == MESH_F64 ? ((double *)mesh_tensor_data(t))[i]
-                                            : (double)((float *)mesh_tensor_data(t))[i];
+    const void *data = mesh_tensor_data(t);
+    switch (mesh_tensor_dtype(t)) {
+    case MESH_F64:
+        return ((const double *)data)[i];
+    case MESH_F16:
+        return (double)float_from_f16(((const uint16_t *)data)[i]);
+    case MESH_BF16:
+        return (double)float_from_bf16(((const uint16_t *)data)[i]);
+    case MESH_I64:
+        return (double)((const int64_t *)data)[i];
+    default:
+        return (double)((const float *)data)[i];
+    }
 }
 
 static int draw_all(mesh_device_mesh *m, mesh_placements p, bool is_truth)
@@ -210,6 +242,41 @@ START_TEST(case_dist_mean_and_variance_of_many_draws_are_within_five_sigma)
 }
 END_TEST
 
+/* 16 bits are f32 rounded, within the half-open range; whole numbers reach both ends; what does not fit is refused. */
+static int of_all_kinds(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(2), NULL);
+    mesh_placements p = ON(mesh_shard(0));
+    mesh_tensor *wide = mesh_full_tensor(mesh_rand(MESH_SHAPE(5000), m, p, .seed = 5));
+    mesh_tensor *half = mesh_full_tensor(mesh_rand(MESH_SHAPE(5000), m, p, .seed = 5, .dtype = MESH_BF16));
+    mesh_tensor *whole =
+        mesh_full_tensor(mesh_randint_(mesh_zeros(MESH_SHAPE(5000), m, p, .dtype = MESH_I64), -2, 3, 9));
+    REQUIRE(wide != NULL && half != NULL && whole != NULL);
+    int found[5] = { 0 };
+    for (int i = 0; i < 5000; i++) {
+        float v = ((float *)mesh_tensor_data(wide))[i], rounded = float_from_bf16(float_to_bf16(v));
+        REQUIRE_NEAR(element(half, i), (double)(rounded < 1 ? rounded : float_from_bf16(0x3f7f)), 0);
+        REQUIRE(element(whole, i) >= -2 && element(whole, i) <= 2);
+        found[(int)element(whole, i) + 2]++;
+    }
+    for (int k = 0; k < 5; k++) {
+        REQUIRE(found[k] > 850 && found[k] < 1150);
+    }
+    mesh_scope *s = mesh_scope_begin();
+    mesh_randint_(mesh_zeros(MESH_SHAPE(3), m, p, .dtype = MESH_U8), 0, 257, 0);
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "randint_: [0, 257) for u8"));
+    s = mesh_scope_begin();
+    mesh_randint_(mesh_zeros(MESH_SHAPE(3), m, p), 0, 2, 0);
+    return ends_with(s, MESH_EUNSUPPORTED, "integer dtype, not f32");
+}
+
+START_TEST(random_numbers_of_16_bits_and_whole_ones)
+{
+    ranks_run(2, of_all_kinds, NULL);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("random");
@@ -217,6 +284,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process);
     tcase_add_test(t, case_rnd2_the_second_draw_does_not_depend_on_the_layout_of_the_first);
+    tcase_add_test(t, random_numbers_of_16_bits_and_whole_ones);
     tcase_add_test(t, case_drop_what_is_kept_is_scaled_and_pending_sums_are_refused);
     tcase_add_test(t, case_seed_different_seeds_are_an_error_everywhere);
     tcase_add_test(t, case_dist_mean_and_variance_of_many_draws_are_within_five_sigma);

@@ -144,6 +144,40 @@ START_TEST(an_optimizer_outlives_its_module_and_ends_alone_or_with_the_session)
 }
 END_TEST
 
+/* A parameter of 16 bits takes the step of f32 and is rounded once: moments do not lose what is small. */
+static int half_steps(void *arg)
+{
+    mesh_dtype t = *(const mesh_dtype *)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(mesh_world_size()), NULL);
+    mesh_module *module = mesh_module_new(&holder, NULL), *wide_module = mesh_module_new(&holder, NULL);
+    mesh_dtensor *p = mesh_cast(numbers(m, 1, 1, mesh_shard(0)), t), *wide = mesh_cast(p, MESH_F32);
+    mesh_module_add_parameter(module, "p", p);
+    mesh_module_add_parameter(wide_module, "p", wide);
+    mesh_optimizer *o = mesh_adamw(module, .lr = 0.25), *wide_o = mesh_adamw(wide_module, .lr = 0.25);
+    for (int step = 1; step <= 3; step++) {
+        mesh_dtensor *g = mesh_cast(numbers(m, 0.5, 1, mesh_replicate()), t);
+        REQUIRE(mesh_backward_from(mesh_mul_scalar(p, step), g) == 0);
+        REQUIRE(mesh_backward_from(mesh_mul_scalar(wide, step), mesh_cast(g, MESH_F32)) == 0);
+        REQUIRE(mesh_optimizer_step(o) == 0 && mesh_optimizer_step(wide_o) == 0);
+        mesh_tensor *got = mesh_full_tensor(mesh_cast(mesh_detach(p), MESH_F32)),
+                    *want = mesh_full_tensor(mesh_detach(wide));
+        REQUIRE(got != NULL && want != NULL && mesh_dtype_of(p) == t);
+        for (int i = 0; i < N; i++) { /* three roundings of 8 bits behind the point */
+            REQUIRE_NEAR((double)((float *)mesh_tensor_data(got))[i], (double)((float *)mesh_tensor_data(want))[i],
+                         0.01);
+        }
+    }
+    return 0;
+}
+
+START_TEST(parameters_of_16_bits_are_stepped_in_f32)
+{
+    static const mesh_dtype dtypes[] = { MESH_F16, MESH_BF16 };
+    mesh_dtype t = dtypes[_i];
+    ranks_run(2, half_steps, &t);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("optim");
@@ -153,6 +187,7 @@ Suite *test_suite(void)
                         (int)(sizeof settings / sizeof settings[0]));
     tcase_add_test(t, adamw_follows_its_formula_with_a_decay_of_a_hundredth_unless_told);
     tcase_add_test(t, an_optimizer_outlives_its_module_and_ends_alone_or_with_the_session);
+    tcase_add_loop_test(t, parameters_of_16_bits_are_stepped_in_f32, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }
