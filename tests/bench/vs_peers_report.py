@@ -151,7 +151,7 @@ def head_lines(f):
     facts = f.facts
     ours, others = f.spreads()
     yield from machine.facts_lines(facts["command"], facts, facts["versions"])
-    yield (f"{facts['rounds']} rounds, contestants in turn within each; {f.n_runs} runs, {f.n_far} of them with the processors far apart; "
+    yield (f"{facts['rounds']} round{'s' if facts['rounds'] > 1 else ''}, contestants in turn within each; {f.n_runs} runs, {f.n_far} of them with the processors far apart; "
            f"{facts['reps']} batches of about {facts['batch_ms']:g} ms a point.")
     if ours and others:
         yield f"Spread (worst round / best round): ours {spread_text(ours)}; the others' {spread_text(others)}."

@@ -64,6 +64,22 @@ START_TEST(bench_prints_a_json_line_per_collective_and_size)
 }
 END_TEST
 
+START_TEST(bench_times_other_calls_when_they_are_asked_for)
+{
+    CTL(&p, NULL, "bench", "-n", "2", "--link", "tcp", "--sizes", "4096", "--collectives",
+        "scatter,ping_pong,all_reduce_bf16");
+    ck_assert_msg(count_text(p.out.text, "\n") == 4, "%s%s", p.out.text, p.err.text);
+    json_t *message = line_of(&p, 2), *narrow = line_of(&p, 3);
+    ck_assert_str_eq(json_string_value(json_object_get(message, "collective")), "ping_pong");
+    ck_assert_str_eq(json_string_value(json_object_get(narrow, "collective")), "all_reduce_bf16");
+    ck_assert_int_eq(json_integer_value(json_object_get(narrow, "bytes")), 4096);
+    ck_assert_double_gt(json_real_value(json_object_get(narrow, "percent_of_roof")), 0);
+    json_decref(message);
+    json_decref(narrow);
+    ctl_expect(&p, 0, NULL, NULL);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("bench");
@@ -71,6 +87,7 @@ Suite *test_suite(void)
     tcase_set_timeout(cases, 120);
     tcase_add_test(cases, a_plan_is_printed_round_by_round);
     tcase_add_test(cases, bench_prints_a_json_line_per_collective_and_size);
+    tcase_add_test(cases, bench_times_other_calls_when_they_are_asked_for);
     suite_add_tcase(suite, cases);
     return suite;
 }
