@@ -272,7 +272,8 @@ static mesh_placement strided(mesh_placement p, int factor)
     return p.kind == MESH_IS_SHARD ? mesh_strided_shard(p.dim, factor) : p;
 }
 
-void rules_add_strided(const struct op_shapes *s, struct rule_list *inout)
+/* Each rule with the strides that there are. */
+static void add_strided(const struct op_shapes *s, struct rule_list *inout)
 {
     for (int i = 0, n = inout->n; i < s->n_in; i++) {
         for (int k = 0; s->now[i].kind == MESH_IS_STRIDED_SHARD && k < n; k++) {
@@ -303,6 +304,6 @@ void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts,
     }
     add_partial_column(op->partial, s, ret_rules);
     if (is_place_blind(op)) {
-        rules_add_strided(s, ret_rules);
+        add_strided(s, ret_rules);
     }
 }

@@ -52,7 +52,6 @@ bool dims_overlap(mesh_shape from, int i, mesh_shape to, int j);
 void rule_add(struct rule_list *rules, const struct rule *r);
 struct rule rule_whole(void); /* everything Replicate */
 void rules_from_index(const char *index, const struct op_shapes *s, struct rule_list *inout);
-void rules_add_strided(const struct op_shapes *s, struct rule_list *inout); /* each with the strides that there are */
 bool rules_is_float(const struct op_shapes *s); /* all inputs are */
 
 /* Rule functions by the name in ops.def. */
