@@ -124,7 +124,9 @@ CASE(case_ord8_either_mesh_dim_may_split_first, 4)
         REQUIRE_OK(case_local_is(x, SHAPE(2), want[k][me]));
         REQUIRE_OK(case_full_is(x, SHAPE(8), NULL));
     }
-    return 0;
+    mesh_dtensor *strided = case_laid(grid, SHAPE(8), NULL, ON(mesh_strided_shard(0, 2), S(0)));
+    REQUIRE_OK(case_local_is(strided, SHAPE(2), want[1][me])); /* the other order on the same mesh */
+    return case_full_is(strided, SHAPE(8), NULL);
 }
 
 CASE(case_ord6_ord5_uneven_rows_split_by_the_second_dim_first, 4)
@@ -137,6 +139,8 @@ CASE(case_ord6_ord5_uneven_rows_split_by_the_second_dim_first, 4)
     mesh_dtensor *y = case_laid(turned, SHAPE(5), NULL, ON(S(0), S(0)));
     REQUIRE_OK(case_local_is(x, SHAPE(me < 2 ? 2 : 1), six[me]));
     REQUIRE_OK(case_local_is(y, SHAPE(me == 0 ? 2 : 1), five[me]));
+    mesh_dtensor *strided = case_laid(case_plane(2, 2), SHAPE(5), NULL, ON(mesh_strided_shard(0, 2), S(0)));
+    REQUIRE_OK(case_local_is(strided, SHAPE(me == 0 ? 2 : 1), five[me]));
     REQUIRE_OK(case_full_is(x, SHAPE(6), NULL));
     return case_full_is(y, SHAPE(5), NULL);
 }

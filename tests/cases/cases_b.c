@@ -198,13 +198,16 @@ CASE(case_pairs_a_pending_line_counts_once_for_each_rank, 8)
     return 0;
 }
 
-CASE(case_xmesh_another_mesh_or_list_is_refused_before_any_traffic, 4)
+CASE(case_xmesh_another_mesh_takes_it_and_another_list_is_refused, 4)
 {
-    (void)me;
+    static const double mine[2][4] = { { 0, 1, 2, 3 }, { 4, 5, 6, 7 } };
     mesh_device_mesh *half = mesh_new_device_mesh("cpu", SHAPE(2), (const int[]){ 0, 1 }, NULL);
     mesh_dtensor *x = case_laid(m, SHAPE(8), NULL, ON(S(0)));
-    REFUSED(mesh_redistribute_to(x, half, ON(S(0))), MESH_EUNSUPPORTED, "rank");
     REFUSED(mesh_redistribute(x, ON(S(0), R)), MESH_EINVAL, "2");
+    REFUSED(mesh_redistribute_to(x, half, ON(S(0), R)), MESH_EINVAL, "2");
+    mesh_dtensor *y = mesh_redistribute_to(x, half, ON(S(0)));
+    REQUIRE(case_lies(y, ON(S(0))));
+    REQUIRE_OK(me < 2 ? case_local_is(y, SHAPE(4), mine[me]) : 0);
     return case_full_is(x, SHAPE(8), NULL);
 }
 
@@ -234,5 +237,5 @@ CASES("cases B: conversion", ROW(case_src0_the_data_of_rank_0_win_or_each_rank_k
       ROW(case_one_a_mesh_dim_of_one_rank_changes_for_nothing), ROW(case_tp42_rows_are_gathered_and_split_again),
       ROW(case_tpops_sum_transpose_and_addition_of_split_rows),
       ROW(case_pairs_a_pending_line_counts_once_for_each_rank),
-      ROW(case_xmesh_another_mesh_or_list_is_refused_before_any_traffic),
+      ROW(case_xmesh_another_mesh_takes_it_and_another_list_is_refused),
       ROW(case_adrop_a_dropped_move_disturbs_nobody));

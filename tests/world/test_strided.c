@@ -175,7 +175,7 @@ static int uneven_rows(void *arg)
     return same_values(mesh_grad(x), mesh_mul_scalar(x, 2));
 }
 
-START_TEST(case_v143_a_reshape_keeps_the_dim_split_and_moves_only_what_must)
+START_TEST(a_reshape_keeps_the_dim_split_and_moves_only_what_must)
 {
     ranks_run(4, uneven_rows, NULL);
 }
@@ -416,7 +416,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, a_view_of_an_inner_shard_is_strided_and_layers_keep_it);
     tcase_add_loop_test(t, a_view_has_the_layout_of_the_table_and_sends_nothing, 0, (int)ARRAY_SIZE(views));
-    tcase_add_test(t, case_v143_a_reshape_keeps_the_dim_split_and_moves_only_what_must);
+    tcase_add_test(t, a_reshape_keeps_the_dim_split_and_moves_only_what_must);
     tcase_add_loop_test(t, operators_are_right_on_strided_shards_and_so_are_their_gradients, 0,
                         (int)ARRAY_SIZE(layouts));
     tcase_add_loop_test(t, strided_shards_are_made_as_others_are, 0, (int)ARRAY_SIZE(layouts));
