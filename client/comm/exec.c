@@ -312,7 +312,7 @@ static void deliver(struct exec *x, struct transfer *t, const uint8_t *bytes, si
         size_t count = n / x->element_bytes;
         whole = count * x->element_bytes;
         reduce_into(t->target, bytes, count, x->call.dtype, x->call.op);
-    } else {
+    } else if (n > 0) { /* of a frame without payload there is no target */
         memcpy(t->target, bytes, n);
     }
     t->target += whole;
