@@ -82,6 +82,28 @@ static void signal_ranks(const struct job *job, int signal_number)
     }
 }
 
+/* Nobody hears signals any more.  From here to the end of run_job() there is nothing to interrupt, but much to clean up. */
+static void stop_signals(struct job *job)
+{
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, &before);
+    for (size_t i = 0; i < ARRAY_SIZE(job->signals); i++) {
+        job->signals[i].handle = loop_signal_stop(job->signals[i].handle);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+        (void)signal(forwarded[i], SIG_IGN);
+    }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static void restore_signals(void)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(forwarded); i++) {
+        (void)signal(forwarded[i], SIG_DFL);
+    }
+}
+
 static void finish(struct job *job)
 {
     if (job->has_finished) {
@@ -95,9 +117,7 @@ static void finish(struct job *job)
     for (int i = 0; i < n_ranks(job); i++) {
         job->slots[i].watch = loop_watch_stop(job->slots[i].watch);
     }
-    for (size_t i = 0; i < ARRAY_SIZE(job->signals); i++) {
-        job->signals[i].handle = loop_signal_stop(job->signals[i].handle);
-    }
+    stop_signals(job);
     job->output = run_output_free(job->output);
     loop_stop(job->loop);
 }
@@ -401,5 +421,6 @@ int run_job(const struct run_job_options *options)
     mem_free(job.fates);
     mem_free(job.pids);
     mem_free(job.slots);
+    restore_signals();
     return job.code;
 }

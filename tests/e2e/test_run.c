@@ -256,6 +256,25 @@ START_TEST(the_private_daemon_and_its_folder_go_with_the_job)
 }
 END_TEST
 
+/* Only before it listens to signals may one end it at once: then it has made nothing yet. */
+START_TEST(a_signal_at_any_moment_leaves_nothing_behind)
+{
+    char folder[96], pattern[128], variable[128];
+    glob_t found;
+    temp_folder_make(folder, sizeof folder);
+    (void)snprintf(variable, sizeof variable, "TMPDIR=%s", folder);
+    (void)snprintf(pattern, sizeof pattern, "%s/*", folder);
+    ctl_start(&p, &(struct ctl_line){ .environment = (const char *[]){ variable, NULL },
+                                      .args = (const char *[]){ "run", "-n", "2", "--", "sleep", "0.1", NULL } });
+    (void)usleep((useconds_t)_i * 10000);
+    proc_signal(&p, _i % 2 == 0 ? SIGTERM : SIGQUIT);
+    wait_for_end();
+    ck_assert_msg(glob(pattern, 0, NULL, &found) == GLOB_NOMATCH, "%s is left: %s", found.gl_pathv[0], p.err.text);
+    proc_fini(&p);
+    temp_folder_remove(folder);
+}
+END_TEST
+
 START_TEST(ranks_go_on_without_a_daemon_that_died)
 {
     START("echo ready; sleep 1; echo done", "-n", "2");
@@ -348,6 +367,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, nothing_is_left_when_a_rank_leaves_children_behind);
     tcase_add_test(cases, nothing_is_left_when_meshctl_itself_is_killed);
     tcase_add_test(cases, the_private_daemon_and_its_folder_go_with_the_job);
+    tcase_add_loop_test(cases, a_signal_at_any_moment_leaves_nothing_behind, 0, 20);
     tcase_add_test(cases, ranks_go_on_without_a_daemon_that_died);
     tcase_add_test(cases, without_autostart_no_daemon_is_started);
     tcase_add_test(cases, output_that_nobody_reads_ends_the_job);
