@@ -130,18 +130,24 @@ static int product(const struct attention *a, const struct block *b, int which, 
     return gemm_run(g, x, y, a->tile[which]->data);
 }
 
-/* out += tile y, or tile' y. */
-static int add_product(const struct attention *a, const struct block *b, int which, bool is_turned, const void *y,
-                       int64_t width, void *out)
+struct term { /* out += tile y, or tile' y */
+    int which;
+    bool is_turned;
+    int64_t width; /* of y and out */
+    const void *y;
+    void *out;
+};
+
+static int add_product(const struct attention *a, const struct block *b, struct term t)
 {
     struct gemm g = { .name = "scaled_dot_product_attention",
                       .dtype = a->dtype,
-                      .trans_a = is_turned,
+                      .trans_a = t.is_turned,
                       .accumulate = true,
-                      .m = is_turned ? b->n_columns : b->n_rows,
-                      .n = width,
-                      .k = is_turned ? b->n_rows : b->n_columns };
-    return gemm_run(g, a->tile[which]->data, y, out);
+                      .m = t.is_turned ? b->n_columns : b->n_rows,
+                      .n = t.width,
+                      .k = t.is_turned ? b->n_rows : b->n_columns };
+    return gemm_run(g, a->tile[t.which]->data, t.y, t.out);
 }
 
 /* ABSORB: tile 0 from scores to exp(s - m), and what the rows have so far scaled to the new m.  FINISH: rows of y, and lse. */
@@ -206,7 +212,7 @@ static int forward_rows(const struct attention *a, const struct kernel_call *c, 
         r = product(a, &b, 0, at(c->in[0], i, a->l, row), at(c->in[1], k, a->s, b.column), a->e);
         if (r == 0) {
             BY_DTYPE(a, absorb, a, &b, m, y);
-            r = add_product(a, &b, 0, false, at(c->in[2], k, a->s, b.column), a->f, y);
+            r = add_product(a, &b, (struct term){ 0, false, a->f, at(c->in[2], k, a->s, b.column), y });
         }
     }
     BY_DTYPE(a, finish, a, &b, m, y);
@@ -288,16 +294,16 @@ static int find_slopes(const struct attention *a, const struct kernel_call *c, i
 
 static int add_to_q(const struct attention *a, const struct kernel_call *c, int64_t i, const struct block *b)
 {
-    return add_product(a, b, 1, false, at(c->in[2], seen_by(a, i), a->s, b->column), a->e,
-                       at(c->out[0], i, a->l, b->row));
+    const void *keys = at(c->in[2], seen_by(a, i), a->s, b->column);
+    return add_product(a, b, (struct term){ 1, false, a->e, keys, at(c->out[0], i, a->l, b->row) });
 }
 
 static int add_to_kv(const struct attention *a, const struct kernel_call *c, int64_t i, const struct block *b)
 {
     int64_t k = seen_by(a, i);
-    int r = add_product(a, b, 1, true, at(c->in[1], i, a->l, b->row), a->e, at(c->out[0], k, a->s, b->column));
-    return r < 0 ? r
-                 : add_product(a, b, 0, true, at(c->in[0], i, a->l, b->row), a->f, at(c->out[1], k, a->s, b->column));
+    const void *q = at(c->in[1], i, a->l, b->row), *dy = at(c->in[0], i, a->l, b->row);
+    int r = add_product(a, b, (struct term){ 1, true, a->e, q, at(c->out[0], k, a->s, b->column) });
+    return r < 0 ? r : add_product(a, b, (struct term){ 0, true, a->f, dy, at(c->out[1], k, a->s, b->column) });
 }
 
 typedef int (*add_fn)(const struct attention *a, const struct kernel_call *c, int64_t i, const struct block *b);
