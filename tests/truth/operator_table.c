@@ -37,7 +37,7 @@ struct note { /* what the operator table does not say; the costs are those of th
     const char *otherwise; /* NULL: redistributes */
 };
 
-#define FETCHES "dim split over one mesh dim: each rank fetches the places that it comes to hold"
+#define FETCHES "dim split: each rank fetches the places that it comes to hold"
 #define LOSS    "classes split: two all_reduces of a number per row, the logits stay"
 
 /* clang-format off */
@@ -49,7 +49,8 @@ static const struct note notes[] = {
     { OP_argmax,             .otherwise = "dims split: two all_reduces of the result's size" },
     { OP_argmin,             .otherwise = "dims split: two all_reduces of the result's size" },
     { OP_cumsum,             .otherwise = "dim split: one all_reduce of a number per line and part, and S(dim) stays" },
-    { OP_sort, PUBLIC,       .gradient = "of the values" },
+    { OP_sort, PUBLIC,       .gradient = "of the values",
+      .otherwise = "dim split, no other one free: each element and its index cross at most once, and S(dim) stays" },
     { OP_topk, PUBLIC,       .gradient = "of the values",
       .otherwise = "dim split, k less than a part: an all_gather of each part's k candidates" },
     { OP_layer_norm,         .otherwise = "normalised dims split: three all_reduces of a number per row, and x stays" },
@@ -58,7 +59,10 @@ static const struct note notes[] = {
     { OP_roll,               .otherwise = FETCHES },
     { OP_cat,                .otherwise = FETCHES },
     { OP_narrow,             .otherwise = FETCHES },
+    { OP_reshape,            .otherwise = "an inner shard becomes a strided one; else each rank fetches its part of the result" },
     { OP_pad,                .otherwise = FETCHES },
+    { OP_repeat,             .otherwise = FETCHES },
+    { OP_conv2d,             .otherwise = "rows or columns split: each rank fetches those beyond its own that it looks at" },
     { OP_gather,             .call = "mesh_take_along_dim()" },
     { OP_cross_entropy_rows, .call = "mesh_cross_entropy(), each row", .otherwise = LOSS },
     { OP_cross_entropy_sum,  .call = "mesh_cross_entropy(), mean or sum", .otherwise = LOSS },
@@ -398,7 +402,9 @@ static const char introduction[] =
     "A rule says how inputs may lie on one mesh dim for every rank to compute its part alone, and how the result\n"
     "then lies: `S(0),R -> S(0)`. `S(0)` is Shard of dim 0, `S(d)` of any dim, `R` Replicate, `P(sum)` Partial, `P`\n"
     "Partial of whichever reduction is named after it. Everything Replicate is a rule of every operator and is left\n"
-    "out. On a mesh of several dims each dim takes a rule of its own.\n\n"
+    "out. On a mesh of several dims each dim takes a rule of its own. Strided shards go by the rules of `S(d)` where an\n"
+    "operator does the same to every place (pointwise, products, reductions, scans and norms along other dims, transposes);\n"
+    "elsewhere they are made plain first.\n\n"
     "- **tried on**: the shapes and arguments for which the rules were derived; f64 unless it says otherwise. A dim\n"
     "  of extent 1 that is broadcast is never split. Of integers other reductions may be pending than of floats: no\n"
     "  avg, but the bitwise ones.\n"
