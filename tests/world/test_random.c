@@ -40,9 +40,19 @@ static double truth[N_DRAWS][ELEMENTS];
 
 static const mesh_shape SHAPE = { .ndim = 2, .dim = { 5, 7 } };
 
+/* Ones, laid out anew on the way: every list of placements that is drawn on has been redistributed to. */
+static mesh_dtensor *ones(mesh_device_mesh *m, mesh_placements p)
+{
+    mesh_placements before = p;
+    for (int i = 0; i < p.n; i++) {
+        before.at[i] = mesh_shard(1);
+    }
+    return mesh_redistribute(mesh_ones(SHAPE, m, before), p);
+}
+
 static mesh_dtensor *draw(int kind, mesh_device_mesh *m, mesh_placements p)
 {
-    mesh_dtensor *x = mesh_ones(SHAPE, m, p);
+    mesh_dtensor *x = ones(m, p);
     switch (kind) {
     case DRAW_RAND:
         return mesh_rand(SHAPE, m, p);
@@ -107,17 +117,25 @@ static int draw_alone(void *arg)
     return draw_all(mesh_init_device_mesh("cpu", MESH_SHAPE(1), NULL), ON(mesh_replicate()), true);
 }
 
-/* Every list of placements over {R, S(0), S(1)}. */
+#define N_PLACES 11
+struct where {
+    int n_ranks;
+    mesh_shape shape;
+    const int *ranks; /* NULL: all of them in order */
+};
+
+/* Every list of placements over {R, S(0), S(1), _S(0, 2)}; of lists of three a fifth. */
 static int draw_everywhere(void *arg)
 {
-    mesh_shape shape = *(const mesh_shape *)arg;
-    mesh_device_mesh *m = mesh_init_device_mesh("cpu", shape, NULL);
-    int n_lists = shape.ndim == 1 ? 3 : shape.ndim == 2 ? 9 : 27;
+    const struct where *w = arg;
+    mesh_device_mesh *m = w->ranks == NULL ? mesh_init_device_mesh("cpu", w->shape, NULL)
+                                           : mesh_new_device_mesh("cpu", w->shape, w->ranks, NULL);
+    const mesh_placement kinds[] = { mesh_replicate(), mesh_shard(0), mesh_shard(1), mesh_strided_shard(0, 2) };
     REQUIRE(m != NULL);
-    for (int k = 0; k < n_lists; k++) {
-        mesh_placements p = { .n = shape.ndim };
-        for (int i = 0, left = k; i < p.n; i++, left /= 3) {
-            p.at[i] = left % 3 == 0 ? mesh_replicate() : mesh_shard(left % 3 - 1);
+    for (int k = 0; k < 1 << 2 * w->shape.ndim; k += w->shape.ndim == 3 ? 5 : 1) {
+        mesh_placements p = { .n = w->shape.ndim };
+        for (int i = 0; i < p.n; i++) {
+            p.at[i] = kinds[k >> 2 * i & 3];
         }
         REQUIRE_OK(draw_all(m, p, false));
     }
@@ -127,19 +145,15 @@ static int draw_everywhere(void *arg)
 /* 155 rnd, 157 drop, 161 (no two ranks share a stream) */
 START_TEST(case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process)
 {
-    static const mesh_shape meshes[] = {
-        { .ndim = 1, .dim = { 1 } },       { .ndim = 1, .dim = { 2 } },    { .ndim = 1, .dim = { 4 } },
-        { .ndim = 2, .dim = { 2, 2 } },    { .ndim = 2, .dim = { 3, 2 } }, { .ndim = 1, .dim = { 8 } },
-        { .ndim = 3, .dim = { 2, 1, 2 } },
+    static const int turned[] = { 3, 0, 2, 1 }, turned_6[] = { 4, 1, 0, 5, 3, 2 };
+    static const struct where places[N_PLACES] = {
+        { 1, { 1, { 1 } }, NULL },       { 2, { 1, { 2 } }, NULL },           { 4, { 1, { 4 } }, NULL },
+        { 4, { 2, { 2, 2 } }, NULL },    { 6, { 2, { 3, 2 } }, NULL },        { 8, { 1, { 8 } }, NULL },
+        { 4, { 3, { 2, 1, 2 } }, NULL }, { 8, { 3, { 2, 2, 2 } }, NULL },     { 4, { 1, { 4 } }, turned },
+        { 4, { 2, { 2, 2 } }, turned },  { 6, { 3, { 1, 2, 3 } }, turned_6 },
     };
     ranks_run(1, draw_alone, NULL);
-    for (size_t k = 0; k < ARRAY_SIZE(meshes); k++) {
-        int n = 1;
-        for (int i = 0; i < meshes[k].ndim; i++) {
-            n *= (int)meshes[k].dim[i];
-        }
-        ranks_run(n, draw_everywhere, (void *)&meshes[k]);
-    }
+    ranks_run(places[_i].n_ranks, draw_everywhere, (void *)(uintptr_t)&places[_i]);
 }
 END_TEST
 
@@ -282,7 +296,7 @@ Suite *test_suite(void)
     Suite *s = suite_create("random");
     TCase *t = tcase_create("random");
     tcase_set_timeout(t, 60);
-    tcase_add_test(t, case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process);
+    tcase_add_loop_test(t, case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process, 0, N_PLACES);
     tcase_add_test(t, case_rnd2_the_second_draw_does_not_depend_on_the_layout_of_the_first);
     tcase_add_test(t, random_numbers_of_16_bits_and_whole_ones);
     tcase_add_test(t, case_drop_what_is_kept_is_scaled_and_pending_sums_are_refused);
