@@ -431,6 +431,7 @@ static void print_document(FILE *to)
     print_rows(to, false);
     fputs(helpers, to);
     print_rows(to, true);
+    print_communication(to);
     print_missing(to);
 }
 
