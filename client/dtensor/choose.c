@@ -15,7 +15,8 @@
 #include "dtensor/dispatch.h"
 #include "dtensor/redistribute.h"
 
-#define MAX_COMBINATIONS 4096
+/* Each is planned, which on four mesh dims takes a millisecond or two; the answer is remembered. */
+#define MAX_COMBINATIONS 512
 #define NOT_KNOWN        (-1.0)
 
 struct chooser {
