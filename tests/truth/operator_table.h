@@ -21,6 +21,9 @@ void entry_init(struct entry *e, const struct sample *s, int n_ranks);
 void entry_print_sample(FILE *to, const struct entry *e);
 const char *entry_rule_text(const struct entry *e, const struct rule *r, char *buf); /* RULE_TEXT_BYTES */
 
+/* operator_comm.c: what calls communicate, by counters. */
+void print_communication(FILE *to);
+
 /* operator_missing.c: what would be right and has no rule. */
 void print_missing(FILE *to);
 
