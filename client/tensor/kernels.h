@@ -120,8 +120,9 @@ int k_permute(const struct kernel_call *c);   /* dim d of out[0] is dim shape.di
 int k_flip(const struct kernel_call *c);      /* the dims of the set `dims` */
 int k_roll(const struct kernel_call *c);      /* dim[0] by index[0] places */
 int k_cat(const struct kernel_call *c);       /* all inputs up to the first NULL, along dim[0] */
-int k_pad(const struct kernel_call *c); /* dim[0]: index[0] times value[0] before, index[1] times after; mode: set of mesh
-                                           dims that had better split the result (window.c) */
+/* dim[0]: index[0] times value[0] before, index[1] times after; mode: set of mesh dims that had better split the result
+ * (window.c). */
+int k_pad(const struct kernel_call *c);
 int k_repeat(const struct kernel_call *c); /* in[0] as often as fits out[0] in every dim */
 int k_repeat_backward(const struct kernel_call *c);
 /* Where in[0] is a part of dim[0], the others' share of the result is 0.
