@@ -14,7 +14,7 @@
 #include "tensor/numbers.h"
 #include "tensor/random.h"
 #include "tensor/shape.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 #include "tensor/walk.h"
 
 /* n elements whose global indices begin at `index`, `step` apart. */

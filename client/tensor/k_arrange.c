@@ -11,6 +11,7 @@
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/shape.h"
+#include "tensor/turn.h"
 #include "tensor/walk.h"
 
 struct strides {
@@ -40,6 +41,42 @@ COPY_ROW(copy_row_2, 2)
 COPY_ROW(copy_row_4, 4)
 COPY_ROW(copy_row_8, 8)
 
+/* The dim of w, other than its last, along which neighbours of operand 1 lie side by side while along the last those of operand 0 do:
+ * both together are a matrix to turn.  -1: there is none. */
+static int turning_dim(const struct walk *w)
+{
+    int d = walk_step(w, 0) == 1 && walk_step(w, 1) != 1 ? w->ndim - 2 : -1;
+    while (d >= 0 && w->stride[d][1] != 1) {
+        d--;
+    }
+    return d;
+}
+
+/* Copies the box of w, whose dim d is a turning_dim(), as matrices. */
+static void copy_turned(const struct walk *w, int d, char *to, const char *from, size_t item)
+{
+    struct walk outer;
+    struct walk_at at;
+    walk_init(&outer);
+    for (int k = 0; k < w->ndim - 1; k++) {
+        if (k != d) {
+            walk_push(&outer, w->extent[k], w->stride[k]);
+        }
+    }
+    struct turn t = { .to_step = w->stride[d][0],
+                      .from_step = walk_step(w, 1),
+                      .rows = walk_inner(w),
+                      .columns = w->extent[d],
+                      .item = item };
+    for (bool more = walk_first(&outer, &at); more; more = walk_next(&outer, &at)) {
+        for (int64_t i = 0; i < walk_inner(&outer); i++) {
+            t.to = to + (at.offset[0] + i * walk_step(&outer, 0)) * (int64_t)item;
+            t.from = from + (at.offset[1] + i * walk_step(&outer, 1)) * (int64_t)item;
+            turn_matrix(&t);
+        }
+    }
+}
+
 /* Copies a box of elements; each side has a first element and strides (in elements) of its own. */
 static void copy_box(mesh_shape box, char *to, const struct strides *to_strides, const char *from,
                      const struct strides *from_strides, size_t item)
@@ -52,7 +89,12 @@ static void copy_box(mesh_shape box, char *to, const struct strides *to_strides,
     }
     int64_t n = walk_inner(&w), to_step = walk_step(&w, 0), from_step = walk_step(&w, 1), bytes = (int64_t)item;
     bool is_run = n == 1 || (to_step == 1 && from_step == 1);
+    int turning = turning_dim(&w);
     PRE(item == 1 || item == 2 || item == 4 || item == 8);
+    if (turning >= 0 && !w.is_empty) {
+        copy_turned(&w, turning, to, from, item);
+        return;
+    }
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
         char *t = to + at.offset[0] * bytes;
         const char *f = from + at.offset[1] * bytes;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define WHOLE_TYPES(X, ...) INT_TYPES(X, __VA_ARGS__) X(BOOL, uint8_t, uint8_t, __VA_ARGS__)
 

@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define BLOCK 512
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 /* clang-format off */
 #define EXPR_eq(a, b)          ((a) == (b))

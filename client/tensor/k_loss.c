@@ -15,7 +15,7 @@
 #include "tensor/loss_rows.h"
 #include "tensor/numbers.h"
 #include "tensor/row.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define BLOCK 512 /* classes at a time */
 

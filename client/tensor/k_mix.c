@@ -13,7 +13,7 @@
 #include "base/dtype.h"
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 /* --- two or three inputs of one dtype ------------------------------------------------------------------------------ */
 

@@ -14,7 +14,7 @@
 #include "tensor/numbers.h"
 #include "tensor/reduce_walk.h"
 #include "tensor/row.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 struct moments { /* [results] each */
     double *center, *sum, *square;

@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/shape.h"
-#include "tensor/vector.h"
+#include "tensor/turn.h"
 #include "tensor/walk.h"
 
 /* --- transpose: [a,m,b,n,c] -> [a,n,b,m,c], the two swapped dimensions being m and n ------------------------------- */
@@ -16,53 +16,6 @@ struct swap {
     int64_t m, b, n;
     size_t item; /* bytes of c elements */
 };
-
-#define SIDE 16 /* of a tile: a cache line of 4-byte items, read and written as a whole */
-
-/* in[m,b,n] -> out[n,b,m] for one b, a tile at a time; a tile is turned in a copy, so that it does not matter how the rows of both
- * sides fall together in a cache. */
-#define SWAP_TILES(name, T)                                                                                            \
-    VECTOR_CLONES static void name##_tile(T *restrict out, int64_t out_step, const T *restrict in, int64_t in_step)    \
-    {                                                                                                                  \
-        T turned[SIDE * SIDE];                                                                                         \
-        for (int64_t i = 0; i < SIDE; i++) {                                                                           \
-            for (int64_t j = 0; j < SIDE; j++) {                                                                       \
-                turned[j * SIDE + i] = in[i * in_step + j];                                                            \
-            }                                                                                                          \
-        }                                                                                                              \
-        for (int64_t j = 0; j < SIDE; j++) {                                                                           \
-            memcpy(out + j * out_step, turned + j * SIDE, SIDE * sizeof(T));                                           \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name##_edge(T *restrict out, int64_t out_step, const T *restrict in, int64_t in_step, int64_t rows,    \
-                            int64_t columns)                                                                           \
-    {                                                                                                                  \
-        for (int64_t j = 0; j < columns; j++) {                                                                        \
-            for (int64_t i = 0; i < rows; i++) {                                                                       \
-                out[j * out_step + i] = in[i * in_step + j];                                                           \
-            }                                                                                                          \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static void name(void *out_, const void *in_, const struct swap *s, int64_t b)                                     \
-    {                                                                                                                  \
-        T *out = (T *)out_ + b * s->m;                                                                                 \
-        const T *in = (const T *)in_ + b * s->n;                                                                       \
-        const int64_t out_step = s->b * s->m, in_step = s->b * s->n;                                                   \
-        for (int64_t i = 0; i < s->m; i += SIDE) {                                                                     \
-            for (int64_t j = 0; j < s->n; j += SIDE) {                                                                 \
-                int64_t rows = MIN(SIDE, s->m - i), columns = MIN(SIDE, s->n - j);                                     \
-                if (rows == SIDE && columns == SIDE) {                                                                 \
-                    name##_tile(out + j * out_step + i, out_step, in + i * in_step + j, in_step);                      \
-                } else {                                                                                               \
-                    name##_edge(out + j * out_step + i, out_step, in + i * in_step + j, in_step, rows, columns);       \
-                }                                                                                                      \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-SWAP_TILES(swap_1, uint8_t)
-SWAP_TILES(swap_2, uint16_t)
-SWAP_TILES(swap_4, uint32_t)
-SWAP_TILES(swap_8, uint64_t)
 
 /* Runs of c elements: row by row of the result. */
 static void swap_any(void *out, const void *in, const struct swap *s, int64_t b)
@@ -75,24 +28,25 @@ static void swap_any(void *out, const void *in, const struct swap *s, int64_t b)
     }
 }
 
+static bool is_one_element(size_t item)
+{
+    return item == 1 || item == 2 || item == 4 || item == 8;
+}
+
+/* in[m,b,n] -> out[n,b,m] for one b. */
 static void swap(void *out, const void *in, const struct swap *s, int64_t b)
 {
-    switch (s->item) {
-    case 1:
-        swap_1(out, in, s, b);
-        return;
-    case 2:
-        swap_2(out, in, s, b);
-        return;
-    case 4:
-        swap_4(out, in, s, b);
-        return;
-    case 8:
-        swap_8(out, in, s, b);
-        return;
-    default:
+    if (!is_one_element(s->item)) {
         swap_any(out, in, s, b);
+        return;
     }
+    turn_matrix(&(struct turn){ .to = (char *)out + (size_t)(b * s->m) * s->item,
+                                .from = (const char *)in + (size_t)(b * s->n) * s->item,
+                                .to_step = s->b * s->m,
+                                .from_step = s->b * s->n,
+                                .rows = s->m,
+                                .columns = s->n,
+                                .item = s->item });
 }
 
 int k_transpose(const struct kernel_call *c)

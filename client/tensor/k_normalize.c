@@ -17,7 +17,7 @@
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/row.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 enum { LAYER, RMS };
 

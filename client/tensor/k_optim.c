@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define SGD(D, T, U, unused)                                                                                           \
     VECTOR_CLONES static void sgd_##D(T *restrict p, const T *restrict g, T *restrict m, const struct sgd_step *s,     \

@@ -14,7 +14,7 @@
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/walk.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 struct piece_row {
     void *out;

@@ -16,7 +16,7 @@
 #include "tensor/numbers.h"
 #include "tensor/shape.h"
 #include "tensor/walk.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define SQRT_HALF       0.70710678118654752440
 #define SQRT_2_OVER_PI  0.79788456080286535588

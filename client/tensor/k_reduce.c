@@ -15,7 +15,7 @@
 #include "tensor/numbers.h"
 #include "tensor/reduce_walk.h"
 #include "tensor/row.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 union sum {
     double f;

@@ -9,7 +9,7 @@
 #include "tensor/kernels.h"
 #include "tensor/lines.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 typedef void (*scan_fn)(void *out, const void *x, const struct lines *l, const void *first, bool is_backward);
 

@@ -21,7 +21,7 @@
 #include "tensor/numbers.h"
 #include "tensor/row.h"
 #include "tensor/shape.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define WIDTH 128
 

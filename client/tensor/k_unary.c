@@ -6,7 +6,7 @@
 #include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define TWO_OVER_SQRT_PI 1.12837916709551257390
 

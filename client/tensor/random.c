@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "tensor/fast_math.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define LANES      16
 #define BLOCK      4 /* words */

@@ -4,7 +4,7 @@
 
 #include "base/util.h"
 #include "tensor/fast_math.h"
-#include "tensor/vector.h"
+#include "base/vector.h"
 
 #define LANES   16 /* partial results of a row: vector registers, and shorter chains of roundings */
 #define MANY(T) ((int)(256 / sizeof(T))) /* of extremes, whose steps take longer than an addition */
