@@ -89,6 +89,8 @@ void verdict_fini(struct verdict *v);
 
 /* diagnose_messages.c: ranks that wait in a send or receive. */
 void diagnose_messages(const struct diagnose_input *in, struct verdict *v);
+/* diagnose_causes.c: knock-ons and circles among the findings, causes first. */
+void diagnose_causes(struct verdict *v);
 
 void rank_list_add(struct verdict *v, struct rank_list *list, uint32_t rank); /* out of memory: v says so */
 bool rank_list_has(const struct rank_list *list, uint32_t rank);
