@@ -280,7 +280,8 @@ static enum exec_result check_header(struct exec *x, struct transfer *t, const u
     uint8_t right[FRAME_HEADER_BYTES];
     frame_encode(right, &t->expected);
     if (memcmp(right, theirs, sizeof right) != 0) {
-        struct verify_names names = { .group = x->group_name,
+        struct verify_names names = { .session = x->session,
+                                      .group = x->group_name,
                                       .me = x->world_ranks[x->rank],
                                       .sender = x->world_ranks[t->plan->peer] };
         return failed(x, t, verify_explain(theirs, &t->expected, &names));

@@ -47,6 +47,7 @@ struct exec {
     /* Given by the owner, once. */
     struct link *(*find_link)(void *arg, int peer); /* NULL: not there yet, the owner sees to it */
     void *arg;
+    const struct mesh_session *session;
     const char *group_name;
     const int *world_ranks;
     int rank, size;

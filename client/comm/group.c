@@ -135,6 +135,7 @@ static int fill(mesh_group *g, const int *world_ranks, int n)
     g->rank = group_index_of(g, g->session->rank);
     g->exec = (struct exec){ .find_link = group_find_link,
                              .arg = g,
+                             .session = g->session,
                              .group_name = g->name,
                              .world_ranks = g->world_ranks,
                              .rank = g->rank,

@@ -37,7 +37,9 @@ static bool has_mismatch(mesh_group *g, int peer, struct link *link)
                     (theirs.sequence == mine.sequence && theirs.fingerprint == mine.fingerprint))) {
         return false;
     }
-    struct verify_names names = { .group = g->name, .me = g->session->rank, .sender = g->world_ranks[peer] };
+    struct verify_names names = {
+        .session = g->session, .group = g->name, .me = g->session->rank, .sender = g->world_ranks[peer]
+    };
     g->exec.status = verify_explain(bytes, &mine, &names);
     report(g, REPORT_MISMATCH, peer);
     fail_all(g);

@@ -10,42 +10,51 @@
 #include "comm/call.h"
 #include "comm/plan.h"
 
+#define SENDER_BYTES 100
+
+static const char *name_sender(const struct verify_names *names, char buf[SENDER_BYTES])
+{
+    return session_peer_name(names->session, names->sender, buf, SENDER_BYTES);
+}
+
 /* The same call by the same name, and still not the same frame. */
 static int explain_hidden(const struct frame_header *theirs, const struct frame_header *mine, const char *call,
                           const struct verify_names *names)
 {
+    char sender[SENDER_BYTES];
     if (theirs->plan != mine->plan) {
         return err_set_about(MESH_EMISMATCH, names->sender,
-                             "ranks %d and %d run %s (seq %" PRIu64 " of group %s) by different plans, %s and %s: are "
+                             "rank %d and %s run %s (seq %" PRIu64 " of group %s) by different plans, %s and %s: are "
                              "all ranks of one build?",
-                             names->me, names->sender, call, mine->sequence, names->group,
+                             names->me, name_sender(names, sender), call, mine->sequence, names->group,
                              plan_name((enum plan_algorithm)mine->plan), plan_name((enum plan_algorithm)theirs->plan));
     }
     return err_set_about(MESH_EMISMATCH, names->sender,
-                         "rank %d expects %" PRIu64 " bytes (round %u) in %s (seq %" PRIu64 " of group %s), rank %d "
+                         "rank %d expects %" PRIu64 " bytes (round %u) in %s (seq %" PRIu64 " of group %s), %s "
                          "sends %" PRIu64 " bytes (round %u)",
                          names->me, mine->length, (unsigned)mine->step, call, mine->sequence, names->group,
-                         names->sender, theirs->length, (unsigned)theirs->step);
+                         name_sender(names, sender), theirs->length, (unsigned)theirs->step);
 }
 
 int verify_explain(const uint8_t theirs[FRAME_HEADER_BYTES], const struct frame_header *mine,
                    const struct verify_names *names)
 {
     struct frame_header h;
-    char my_call[100], their_call[100];
+    char my_call[100], their_call[100], sender[SENDER_BYTES];
+    (void)name_sender(names, sender);
     int r = frame_decode(theirs, &h);
     if (r < 0) {
-        return err_wrap(r, "from rank %d", names->sender);
+        return err_wrap(r, "from %s in group %s", sender, names->group);
     }
     if (h.generation != mine->generation) {
         return err_set_about(MESH_ESTALE, names->sender,
-                             "rank %d sends a frame of generation %" PRIu32
+                             "%s sends a frame of generation %" PRIu32
                              " of the job, which is now at generation %" PRIu32,
-                             names->sender, h.generation, mine->generation);
+                             sender, h.generation, mine->generation);
     }
     if (h.kind != FRAME_DATA || h.group != mine->group) {
-        return err_set_about(MESH_EPROTO, names->sender, "rank %d sends a frame of another stream into group %s",
-                             names->sender, names->group);
+        return err_set_about(MESH_EPROTO, names->sender, "%s sends a frame of another stream into group %s", sender,
+                             names->group);
     }
     call_text(mine, my_call, sizeof my_call);
     call_text(&h, their_call, sizeof their_call);
@@ -53,6 +62,6 @@ int verify_explain(const uint8_t theirs[FRAME_HEADER_BYTES], const struct frame_
         return explain_hidden(&h, mine, my_call, names);
     }
     return err_set_about(MESH_EMISMATCH, names->sender,
-                         "rank %d calls %s (seq %" PRIu64 " of group %s), rank %d calls %s (seq %" PRIu64 ")",
-                         names->me, my_call, mine->sequence, names->group, names->sender, their_call, h.sequence);
+                         "rank %d calls %s (seq %" PRIu64 " of group %s), %s calls %s (seq %" PRIu64 ")", names->me,
+                         my_call, mine->sequence, names->group, sender, their_call, h.sequence);
 }

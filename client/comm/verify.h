@@ -6,14 +6,16 @@
 #ifndef COMM_VERIFY_H
 #define COMM_VERIFY_H
 
+#include "session/session.h"
 #include "wire/frame.h"
 
 struct verify_names {
-    const char *group; /* "world" */
-    int me, sender;    /* world ranks */
+    const struct mesh_session *session; /* knows the hosts */
+    const char *group;                  /* "world" */
+    int me, sender;                     /* world ranks */
 };
 
-/* Never 0: MESH_EPROTO, MESH_ESTALE or MESH_EMISMATCH with both calls in the sentence. */
+/* Never 0: MESH_EPROTO, MESH_ESTALE or MESH_EMISMATCH with both calls in the sentence, and where the sender is. */
 int verify_explain(const uint8_t theirs[FRAME_HEADER_BYTES], const struct frame_header *mine,
                    const struct verify_names *names);
 

@@ -95,14 +95,19 @@ static void run_all(const struct collective_call *call, enum plan_algorithm algo
 {
     static const int ranks[SIZE] = { 0, 1, 2 };
     static int mine[SIZE] = { 0, 1, 2 };
+    static struct mesh_session session; /* knows no hosts */
     struct exec x[SIZE];
     struct plan *plans[SIZE];
     bool is_done[SIZE] = { false };
     join_ends();
     for (int r = 0; r < SIZE; r++) {
-        x[r] = (struct exec){
-            .find_link = find_end, .arg = &mine[r], .group_name = "test", .world_ranks = ranks, .rank = r, .size = SIZE
-        };
+        x[r] = (struct exec){ .find_link = find_end,
+                              .arg = &mine[r],
+                              .session = &session,
+                              .group_name = "test",
+                              .world_ranks = ranks,
+                              .rank = r,
+                              .size = SIZE };
         plans[r] = begin(&x[r], r, call, algorithm);
     }
     int n_done = 0;

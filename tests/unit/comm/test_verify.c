@@ -26,10 +26,13 @@ static const struct collective_call a_gather = {
     .kind = MESH_COMM_ALL_GATHER, .dtype = MESH_I32, .count = 12, .in = in_buffer, .out = out_buffer
 };
 
+static struct peer peers[3] = { [2] = { .host = "node1", .pid = 4711 } };
+static struct mesh_session session = { .world_size = 3, .peers = peers };
+static const struct verify_names names = { .session = &session, .group = "world", .me = 0, .sender = 2 };
+
 static int explain(const struct frame_header *theirs, const struct frame_header *mine)
 {
     uint8_t bytes[FRAME_HEADER_BYTES];
-    struct verify_names names = { .group = "world", .me = 0, .sender = 2 };
     frame_encode(bytes, theirs);
     return verify_explain(bytes, mine, &names);
 }
@@ -38,8 +41,9 @@ START_TEST(both_calls_are_printed_in_full)
 {
     struct frame_header mine = header_of(&a_sum, 7), theirs = header_of(&a_gather, 7);
     ck_assert_int_eq(explain(&theirs, &mine), MESH_EMISMATCH);
-    ck_assert_str_eq(err_last()->message, "rank 0 calls all_reduce sum f32[1024] (seq 7 of group world), rank 2 calls "
-                                          "all_gather i32[12] (seq 7)");
+    ck_assert_str_eq(err_last()->message,
+                     "rank 0 calls all_reduce sum f32[1024] (seq 7 of group world), rank 2 (node1, "
+                     "pid 4711) calls all_gather i32[12] (seq 7)");
     ck_assert_int_eq(err_last()->rank, 2);
 }
 END_TEST
@@ -50,6 +54,21 @@ START_TEST(a_call_behind_is_told_by_its_number)
     ck_assert_int_eq(explain(&theirs, &mine), MESH_EMISMATCH);
     ck_assert_ptr_nonnull(strstr(err_last()->message, "(seq 8 of group world)"));
     ck_assert_ptr_nonnull(strstr(err_last()->message, "(seq 7)"));
+}
+END_TEST
+
+START_TEST(the_same_call_by_another_plan_or_of_another_length_says_so)
+{
+    struct frame_header mine = header_of(&a_sum, 7), theirs = mine;
+    theirs.plan = PLAN_ALL_REDUCE_RING;
+    mine.plan = PLAN_ALL_REDUCE_PAIRWISE;
+    ck_assert_int_eq(explain(&theirs, &mine), MESH_EMISMATCH);
+    ck_assert_ptr_nonnull(strstr(err_last()->message, "rank 0 and rank 2 (node1, pid 4711) run all_reduce sum"));
+    ck_assert_ptr_nonnull(strstr(err_last()->message, "(seq 7 of group world) by different plans"));
+    theirs.plan = mine.plan;
+    theirs.length = mine.length + 4;
+    ck_assert_int_eq(explain(&theirs, &mine), MESH_EMISMATCH);
+    ck_assert_ptr_nonnull(strstr(err_last()->message, "rank 2 (node1, pid 4711) sends 4 bytes (round 0)"));
 }
 END_TEST
 
@@ -66,9 +85,9 @@ START_TEST(garbage_is_no_frame)
 {
     struct frame_header mine = header_of(&a_sum, 7);
     uint8_t bytes[FRAME_HEADER_BYTES];
-    struct verify_names names = { .group = "world", .me = 0, .sender = 2 };
     memset(bytes, 0xa5, sizeof bytes);
     ck_assert_int_eq(verify_explain(bytes, &mine, &names), MESH_EPROTO);
+    ck_assert_ptr_nonnull(strstr(err_last()->message, "from rank 2 (node1, pid 4711) in group world: "));
 }
 END_TEST
 
@@ -147,6 +166,7 @@ Suite *test_suite(void)
     TCase *c = tcase_create("verify");
     tcase_add_test(c, both_calls_are_printed_in_full);
     tcase_add_test(c, a_call_behind_is_told_by_its_number);
+    tcase_add_test(c, the_same_call_by_another_plan_or_of_another_length_says_so);
     tcase_add_test(c, an_old_generation_is_stale);
     tcase_add_test(c, garbage_is_no_frame);
     tcase_add_test(c, equal_split_sizes_are_the_call_without_them);
