@@ -4,7 +4,8 @@
  *      neither, and one rank asked for  a world of one
  *      neither, and more asked for      an error that says what to do
  *
- * MESH_ADDRESS, MESH_JOB, MESH_RANK, MESH_WORLD_SIZE stand in for options that were not given; meshctl run sets them.
+ * MESH_ADDRESS, MESH_JOB, MESH_RANK, MESH_WORLD_SIZE stand in for options that were not given; meshctl run sets them.  MESH_LOG sets
+ * the levels of log lines (base/log.h), MESH_LINK what links are made of.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
@@ -198,6 +199,13 @@ static int begin_with_daemon(const struct settings *s)
     return session_begin(session, &q, NULL, s->policy);
 }
 
+static int read_log_levels(void)
+{
+    const char *spec = environment("MESH_LOG");
+    int r = spec != NULL ? log_configure(spec) : 0;
+    return r < 0 ? err_wrap(r, "MESH_LOG") : 0;
+}
+
 int mesh_init_process_group(const mesh_process_group_options *options)
 {
     err_enter("mesh_init");
@@ -211,7 +219,8 @@ int mesh_init_process_group(const mesh_process_group_options *options)
     }
     mesh_process_group_options o = { .size = sizeof o };
     struct settings settings = { .rank = -1 };
-    int r = read_options(options, &o);
+    int r = read_log_levels();
+    r = r < 0 ? r : read_options(options, &o);
     r = r < 0 ? r : read_ranks(&o, &settings);
     r = r < 0 ? r : read_times(&o, &settings);
     r = r < 0 ? r : read_job(&o, &settings);
