@@ -65,7 +65,7 @@ static void fill_in(struct run_job_options *job, const struct ctl *ctl, const st
     job->limits = (struct supervise_limits){
         .report_ms = REPORT_MS, .grace_ms = o->grace_ms, .kill_ms = KILL_MS, .time_limit_ms = o->time_limit_ms
     };
-    job->is_tagged = o->tag == TAG_RANK;
+    job->launch.is_tagged = o->tag == TAG_RANK;
     job->has_color[0] = ctl_wants_color(ctl, STDOUT_FILENO);
     job->has_color[1] = ctl_wants_color(ctl, STDERR_FILENO);
     job->is_verbose = ctl->verbosity > 0;

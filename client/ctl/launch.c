@@ -106,7 +106,7 @@ int free_port(void)
 
 /* The child ---------------------------------------------------------------------------------------------------------- */
 
-enum source { FROM_ADDRESS, FROM_JOB, FROM_FOLDER, FROM_RANK, FROM_SIZE, FROM_PORT, FROM_TEXT };
+enum source { FROM_ADDRESS, FROM_JOB, FROM_FOLDER, FROM_RANK, FROM_SIZE, FROM_PORT, FROM_TAG, FROM_TEXT };
 
 /* clang-format off */
 static const struct {
@@ -124,6 +124,7 @@ static const struct {
     { "MESH_LOCAL_WORLD_SIZE", FROM_SIZE,    NULL, false },
     { "MESH_NODE_RANK",        FROM_TEXT,    "0",  false },
     { "MESH_NNODES",           FROM_TEXT,    "1",  false },
+    { "MESH_TAGGED",           FROM_TAG,     NULL, false },
     { "RANK",                  FROM_RANK,    NULL, false },
     { "WORLD_SIZE",            FROM_SIZE,    NULL, false },
     { "LOCAL_RANK",            FROM_RANK,    NULL, false },
@@ -158,6 +159,9 @@ static bool set_environment(const struct launch *l, int rank)
             break;
         case FROM_FOLDER:
             text = l->folder;
+            break;
+        case FROM_TAG:
+            text = l->is_tagged ? "1" : "";
             break;
         case FROM_TEXT:
             text = environment[i].text;

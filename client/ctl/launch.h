@@ -14,6 +14,7 @@ struct launch {
     char *const *argv;                  /* [0] as the user wrote it */
     const char *job, *address, *folder; /* what the ranks are told: MESH_JOB, MESH_ADDRESS, MESH_RUN_DIR */
     int n_ranks;
+    bool is_tagged;                      /* lines of output begin with "[rank] ", as MESH_TAGGED tells mesh_perror() */
     int master_port;                     /* a free port, for programs that look at MASTER_PORT */
     const struct text_list *environment; /* K=V, on top of ours */
     struct rlimit files;                 /* the limit of open files that the ranks get */

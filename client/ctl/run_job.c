@@ -341,7 +341,7 @@ static int job_init(struct job *job)
     struct run_output_options output = {
         .loop = job->loop,
         .n_ranks = n_ranks(job),
-        .is_tagged = job->options->is_tagged,
+        .is_tagged = job->options->launch.is_tagged,
         .has_color = { job->options->has_color[0], job->options->has_color[1] },
         .broken = output_broken_cb,
         .ended = output_ended_cb,

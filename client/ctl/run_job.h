@@ -11,7 +11,6 @@ struct run_job_options {
     struct launch launch; /* job, address and folder are filled in when they are known */
     struct run_create_options create;
     struct supervise_limits limits;
-    bool is_tagged;    /* lines begin with "[rank] " */
     bool has_color[2]; /* tags in colour on standard output, standard error */
     bool is_verbose;   /* say how each rank ended */
 };

@@ -4,7 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/base.h>
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 
@@ -13,11 +15,18 @@ const mesh_error *mesh_last_error(void)
     return err_last();
 }
 
+/* Whoever shows the output of many ranks, as meshctl run, has the number in front of each line already. */
+static bool is_tagged(void)
+{
+    const char *text = getenv("MESH_TAGGED");
+    return text != NULL && text[0] != '\0';
+}
+
 void mesh_perror(const char *prefix)
 {
     const mesh_error *e = err_last();
     char who[32] = "", about[32] = "";
-    if (err_rank() >= 0) {
+    if (err_rank() >= 0 && !is_tagged()) {
         snprintf(who, sizeof who, "rank %d: ", err_rank());
     }
     if (e->rank >= 0 && e->rank != err_rank()) {

@@ -69,11 +69,12 @@ static void expect_gone(pid_t pid)
 START_TEST(ranks_get_both_environments)
 {
     RUN("echo $MESH_RANK/$MESH_WORLD_SIZE $MESH_LOCAL_RANK/$MESH_LOCAL_WORLD_SIZE $MESH_NODE_RANK/$MESH_NNODES "
-        "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $OMP_NUM_THREADS $MINE=$MESH_JOB",
+        "$RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK $MASTER_ADDR $OMP_NUM_THREADS "
+        "$MESH_TAGGED $MINE=$MESH_JOB",
         "-n", "3", "--job", "envjob", "--env", "MINE=my own", "--env", "OMP_NUM_THREADS=7");
     ck_assert_int_eq(count_text(p.out.text, "\n"), 3);
-    ck_assert_ptr_nonnull(strstr(p.out.text, "[0] 0/3 0/3 0/1 0/3 0/3 0 127.0.0.1 7 my own=envjob\n"));
-    ck_assert_ptr_nonnull(strstr(p.out.text, "[2] 2/3 2/3 0/1 2/3 2/3 0 127.0.0.1 7 my own=envjob\n"));
+    ck_assert_ptr_nonnull(strstr(p.out.text, "[0] 0/3 0/3 0/1 0/3 0/3 0 127.0.0.1 7 1 my own=envjob\n"));
+    ck_assert_ptr_nonnull(strstr(p.out.text, "[2] 2/3 2/3 0/1 2/3 2/3 0 127.0.0.1 7 1 my own=envjob\n"));
     ctl_expect(&p, 0, NULL, "started a private one for this job");
 }
 END_TEST

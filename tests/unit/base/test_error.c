@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -211,6 +212,22 @@ START_TEST(perror_prints_one_line_with_the_ranks)
 }
 END_TEST
 
+START_TEST(perror_leaves_the_rank_to_who_tags_the_lines)
+{
+    char text[1000];
+    err_set_rank(2);
+    err_enter("mesh_matmul");
+    err_set(MESH_ESHAPE, "784 != 512");
+    setenv("MESH_TAGGED", "1", 1);
+    print_error("training", text);
+    ck_assert_str_eq(text, "training: 784 != 512 [MESH_ESHAPE in mesh_matmul]\n");
+    setenv("MESH_TAGGED", "", 1);
+    print_error("training", text);
+    ck_assert_str_eq(text, "rank 2: training: 784 != 512 [MESH_ESHAPE in mesh_matmul]\n");
+    unsetenv("MESH_TAGGED");
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("error");
@@ -229,6 +246,7 @@ Suite *test_suite(void)
     tcase_add_test(t, threads_have_their_own);
     tcase_add_test(t, statuses_have_names_and_texts);
     tcase_add_test(t, perror_prints_one_line_with_the_ranks);
+    tcase_add_test(t, perror_leaves_the_rank_to_who_tags_the_lines);
     suite_add_tcase(s, t);
     return s;
 }
