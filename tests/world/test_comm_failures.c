@@ -544,7 +544,8 @@ START_TEST(bad_settings_get_one_clear_sentence)
     unsetenv("MESH_LINK");
     setenv("MESH_LOG", "comm:loud", 1);
     ck_assert_int_eq(mesh_init(), MESH_EINVAL);
-    ck_assert_ptr_nonnull(strstr(mesh_last_error()->message, "MESH_LOG: log levels: \"loud\" is not one of off, error"));
+    ck_assert_ptr_nonnull(
+        strstr(mesh_last_error()->message, "MESH_LOG: log levels: \"loud\" is not one of off, error"));
     unsetenv("MESH_LOG");
 }
 END_TEST
