@@ -72,6 +72,16 @@ static int check_dtypes(const mesh_redistribute_options *o)
                          dtype_name(o->backward_dtype));
 }
 
+/* Else a program that writes in place afterwards would compute one thing where elements moved, another where none had to. */
+static mesh_dtensor *with_own_elements(mesh_dtensor *y, const mesh_dtensor *x)
+{
+    if (y == NULL) {
+        return NULL;
+    }
+    y->local = tensor_detached(y->local, x->local);
+    return y->local != NULL ? y : NULL;
+}
+
 static mesh_dtensor *redistribute(mesh_dtensor *x, mesh_placements p, const mesh_redistribute_options *o)
 {
     if (x == NULL) {
@@ -82,10 +92,12 @@ static mesh_dtensor *redistribute(mesh_dtensor *x, mesh_placements p, const mesh
     if (r < 0) {
         return scope_fail(r);
     }
+    const mesh_dtensor *given = x;
     if (o->forward_dtype != 0 && (x = cast_to(x, o->forward_dtype)) == NULL) {
         return fail();
     }
     mesh_dtensor *y = o->async ? dtensor_redistribute_async(x, &p) : dtensor_redistribute(x, &p);
+    y = with_own_elements(y, given);
     y = record_redistribute(x, y, o->backward_dtype);
     return y != NULL ? y : fail();
 }
@@ -196,7 +208,7 @@ MESH_API mesh_tensor *mesh_full_tensor(mesh_dtensor *x)
     if (x == NULL) {
         return fail_null("tensor");
     }
-    struct mesh_tensor *full = dtensor_full(x);
+    struct mesh_tensor *full = tensor_detached(dtensor_full(x), x->local);
     struct mesh_tensor *t = full == NULL ? NULL : tensor_share(full, full->shape);
     tensor_unref(full);
     return t != NULL ? tensor_give_to_scope(t) : fail();

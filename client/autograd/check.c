@@ -111,11 +111,10 @@ static void add_to(struct mesh_tensor *t, int64_t i, double delta)
 static mesh_dtensor *moved(mesh_dtensor *x, int64_t e, double delta)
 {
     int64_t at = 0;
-    struct mesh_tensor *local = tensor_new(x->local->shape, x->dtype);
+    struct mesh_tensor *local = tensor_copy(x->local);
     if (local == NULL) {
         return NULL;
     }
-    memcpy(local->data, x->local->data, tensor_bytes(local));
     if (holds(x, e, &at)) {
         add_to(local, at, delta);
     }

@@ -60,12 +60,8 @@ static mesh_placements layout_of_gradient(const mesh_dtensor *leaf)
 
 static mesh_dtensor *copy(mesh_dtensor *x)
 {
-    struct mesh_tensor *local = tensor_new(x->local->shape, x->dtype);
-    if (local == NULL) {
-        return NULL;
-    }
-    memcpy(local->data, x->local->data, tensor_bytes(local));
-    return dtensor_new(x->mesh, x->shape, x->dtype, &x->placements, local);
+    struct mesh_tensor *local = tensor_copy(x->local);
+    return local == NULL ? NULL : dtensor_new(x->mesh, x->shape, x->dtype, &x->placements, local);
 }
 
 /* The factor of the means that a local part went into. */

@@ -168,20 +168,6 @@ static struct mesh_tensor *own_slice(const struct spread *s, const struct mesh_t
     return out;
 }
 
-/* A result must not share the caller's memory, which is only borrowed for the call. */
-static struct mesh_tensor *detached(struct mesh_tensor *t, const struct mesh_tensor *source)
-{
-    if (!t || t->data != source->data || t->n == 0) {
-        return t;
-    }
-    struct mesh_tensor *copy = tensor_new(t->shape, t->dtype);
-    if (copy) {
-        memcpy(copy->data, t->data, tensor_bytes(t));
-    }
-    tensor_unref(t);
-    return copy;
-}
-
 #define EVERYONE (-1)
 
 static int check_source(const mesh_device_mesh *m, int source)
@@ -212,7 +198,7 @@ static mesh_dtensor *distribute(const mesh_tensor *t, mesh_device_mesh *m, mesh_
     struct mesh_tensor *local = !m->is_member     ? tensor_new(MESH_SHAPE(0), t->dtype)
                                 : same_everywhere ? own_slice(&s, t)
                                                   : from_origin(&s, t);
-    local = detached(local, t);
+    local = tensor_detached(local, t);
     mesh_dtensor *x = local ? dtensor_new(m, t->shape, t->dtype, &p, local) : NULL;
     return x ? x : scope_fail((int)mesh_last_error()->status);
 }

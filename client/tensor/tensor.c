@@ -161,6 +161,25 @@ struct mesh_tensor *tensor_ref(struct mesh_tensor *t)
     return t;
 }
 
+struct mesh_tensor *tensor_copy(const struct mesh_tensor *t)
+{
+    struct mesh_tensor *copy = tensor_new(t->shape, t->dtype);
+    if (copy != NULL) {
+        memcpy(copy->data, t->data, tensor_bytes(t));
+    }
+    return copy;
+}
+
+struct mesh_tensor *tensor_detached(struct mesh_tensor *t, const struct mesh_tensor *source)
+{
+    if (t == NULL || t->n == 0 || t->data != source->data) {
+        return t;
+    }
+    struct mesh_tensor *copy = tensor_settle(t) < 0 ? NULL : tensor_copy(t);
+    tensor_unref(t);
+    return copy;
+}
+
 struct mesh_tensor *tensor_give_to_scope(struct mesh_tensor *t)
 {
     PRE(t->object.scope == NULL && atomic_load(&t->object.references) == 1);

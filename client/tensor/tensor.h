@@ -38,6 +38,9 @@ struct mesh_tensor *tensor_share(struct mesh_tensor *t, mesh_shape shape); /* sa
 struct mesh_tensor *tensor_view(void *data, mesh_shape shape, mesh_dtype dtype); /* borrows data */
 void tensor_unref(struct mesh_tensor *t);                                        /* NULL is fine */
 struct mesh_tensor *tensor_ref(struct mesh_tensor *t);
+struct mesh_tensor *tensor_copy(const struct mesh_tensor *t); /* with elements of its own; t has settled */
+/* t, or in its place a copy where it shares memory with source.  Takes the caller's reference, also when it fails. */
+struct mesh_tensor *tensor_detached(struct mesh_tensor *t, const struct mesh_tensor *source);
 /* The caller's reference becomes the innermost scope's, as for what a public function returns; t is new and unshared. */
 struct mesh_tensor *tensor_give_to_scope(struct mesh_tensor *t);
 size_t tensor_bytes(const struct mesh_tensor *t);
