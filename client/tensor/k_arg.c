@@ -8,8 +8,11 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/util.h"
+#include "base/vector.h"
 #include "tensor/numbers.h"
 #include "tensor/reduce_walk.h"
+#include "tensor/row.h"
 
 struct search {
     int64_t *index; /* [results]; below 0: none yet */
@@ -23,18 +26,65 @@ struct search {
 #define IS_NAN_I32(v) false
 #define IS_NAN_I64(v) false
 
+/* The extreme of n > 0 elements, NaN where there is one. */
+#define MOST_F32(x, n, name) row_##name##_F32(x, n)
+#define MOST_F64(x, n, name) row_##name##_F64(x, n)
+#define MOST_I8(x, n, name)  name##_of_I8(x, n)
+#define MOST_U8(x, n, name)  name##_of_U8(x, n)
+#define MOST_I32(x, n, name) name##_of_I32(x, n)
+#define MOST_I64(x, n, name) name##_of_I64(x, n)
+#define MOST_OF(D, T, U, name, beats)                                                                                  \
+    VECTOR_CLONES static T name##_of_##D(const T *x, int64_t n)                                                        \
+    {                                                                                                                  \
+        T most = x[0];                                                                                                 \
+        for (int64_t i = 1; i < n; i++) {                                                                              \
+            most = x[i] beats most ? x[i] : most;                                                                      \
+        }                                                                                                              \
+        return most;                                                                                                   \
+    }
+INT_TYPES(MOST_OF, max, >)
+INT_TYPES(MOST_OF, min, <)
+
+#define BLOCK                                                                                                          \
+    512 /* elements whose extreme is found first, and whose first place later, when it is known that they have it */
+
+/* whole_row: all elements go into one result. */
 #define SEARCH_ROW(D, T, U, name, beats)                                                                               \
+    static void name##_whole_row_##D(const struct search *s, const struct reduce_row *r)                               \
+    {                                                                                                                  \
+        const T *x = r->x;                                                                                             \
+        T best = ((T *)s->best)[r->out];                                                                               \
+        int64_t at = -1;                                                                                               \
+        for (int64_t i = 0; i < r->n; i += BLOCK) {                                                                    \
+            T v = MOST_##D(x + i, MIN(r->n - i, BLOCK), name);                                                         \
+            bool is_first = at < 0 && s->index[r->out] < 0;                                                            \
+            if (is_first || (!IS_NAN_##D(best) && (v beats best || IS_NAN_##D(v)))) {                                  \
+                best = v;                                                                                              \
+                at = i;                                                                                                \
+            }                                                                                                          \
+        }                                                                                                              \
+        if (at >= 0) {                                                                                                 \
+            while (x[at] != best && !IS_NAN_##D(x[at])) {                                                              \
+                at++;                                                                                                  \
+            }                                                                                                          \
+            ((T *)s->best)[r->out] = best;                                                                             \
+            s->index[r->out] = r->index + at * r->index_step;                                                          \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void name##_row_##D(void *state, const struct reduce_row *r)                                                \
     {                                                                                                                  \
         const struct search *s = state;                                                                                \
         const T *x = r->x;                                                                                             \
         T *best = s->best;                                                                                             \
+        if (r->out_step == 0) {                                                                                        \
+            name##_whole_row_##D(s, r);                                                                                \
+            return;                                                                                                    \
+        }                                                                                                              \
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
-            int64_t out = r->out + i * r->out_step;                                                                    \
-            T v = x[i], b = best[out];                                                                                 \
-            if (s->index[out] < 0 || (!IS_NAN_##D(b) && (v beats b || IS_NAN_##D(v)))) {                               \
-                best[out] = v;                                                                                         \
-                s->index[out] = r->index + i * r->index_step;                                                          \
+            T v = x[i], b = best[r->out + i];                                                                          \
+            if (s->index[r->out + i] < 0 || (!IS_NAN_##D(b) && (v beats b || IS_NAN_##D(v)))) {                        \
+                best[r->out + i] = v;                                                                                  \
+                s->index[r->out + i] = r->index + i * r->index_step;                                                   \
             }                                                                                                          \
         }                                                                                                              \
     }

@@ -7,8 +7,6 @@
  *
  * Logits are [n,C], [C] or [n,C,d...]; the target has the same shape without the class dimension.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include "base/util.h"
 #include "tensor/fast_math.h"
 #include "tensor/kernels.h"
@@ -36,17 +34,27 @@ static int64_t classes_from(const struct loss_rows *r, int64_t first)
         return r->inner == 1 ? x : copy;                                                                               \
     }
 
+struct slope { /* by what an exponential becomes an element of the gradient */
+    double inverse, even, scale;
+};
+
 /* For one row; f64 but for the exponentials. */
 #define ROW_KERNELS(D, T, U, unused)                                                                                   \
     SIDE_BY_SIDE(D, T)                                                                                                 \
-    static double log_sum_exp_##D(const T *x, const struct loss_rows *r)                                               \
+    static T greatest_##D(const T *x, const struct loss_rows *r)                                                       \
     {                                                                                                                  \
         T copy[BLOCK], m = (T)-INFINITY;                                                                               \
-        double s = 0;                                                                                                  \
         for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
             T most = row_max_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j));                                 \
             m = most <= m || m != m ? m : most;                                                                        \
         }                                                                                                              \
+        return m;                                                                                                      \
+    }                                                                                                                  \
+    static double log_sum_exp_##D(const T *x, const struct loss_rows *r)                                               \
+    {                                                                                                                  \
+        const T m = greatest_##D(x, r);                                                                                \
+        T copy[BLOCK];                                                                                                 \
+        double s = 0;                                                                                                  \
         for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
             s += row_exp_sum_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), m);                              \
         }                                                                                                              \
@@ -66,33 +74,49 @@ static int64_t classes_from(const struct loss_rows *r, int64_t first)
         }                                                                                                              \
         return (1 - r->smoothing) * loss + r->smoothing * sum / (double)r->n_classes;                                  \
     }                                                                                                                  \
-    VECTOR_CLONES static void step_##D(T *restrict dx, const T *p, int64_t n, int64_t step, double scale, double even) \
+    /* dx[j] = scale (e[j] / sum - even), dx having e[j]. */                                                           \
+    VECTOR_CLONES static void step_##D(T *dx, int64_t n, int64_t step, const struct slope *by)                         \
     {                                                                                                                  \
+        const double inverse = by->inverse, even = by->even, scale = by->scale;                                        \
         for (int64_t j = 0; step == 1 && j < n; j++) {                                                                 \
-            dx[j] = (T)(scale * ((double)p[j] - even));                                                                \
+            dx[j] = (T)(scale * ((double)dx[j] * inverse - even));                                                     \
         }                                                                                                              \
         for (int64_t j = 0; step != 1 && j < n; j++) {                                                                 \
-            dx[j * step] = (T)(scale * ((double)p[j] - even));                                                         \
+            dx[j * step] = (T)(scale * ((double)dx[j * step] * inverse - even));                                       \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void probabilities_##D(T *restrict p, const T *x, int64_t n, double lse)                      \
+    /* exp(x - the greatest x) into dx; their sum. */                                                                  \
+    static double exponentials_##D(T *dx, const T *x, const struct loss_rows *r)                                       \
     {                                                                                                                  \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            p[j] = exp((T)((double)x[j] - lse));                                                                       \
+        const T m = greatest_##D(x, r);                                                                                \
+        T copy[BLOCK], e[BLOCK];                                                                                       \
+        double sum = 0;                                                                                                \
+        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
+            const int64_t n = classes_from(r, j);                                                                      \
+            T *to = r->inner == 1 ? dx + j : e;                                                                        \
+            row_exp_##D(to, side_by_side_##D(x, r, j, copy), n, m);                                                    \
+            sum += row_sum_##D(to, n);                                                                                 \
+            for (int64_t k = 0; r->inner != 1 && k < n; k++) {                                                         \
+                dx[(j + k) * r->inner] = e[k];                                                                         \
+            }                                                                                                          \
         }                                                                                                              \
+        return sum;                                                                                                    \
     }                                                                                                                  \
     static void row_grad_##D(void *out, const void *logits, const struct loss_rows *r, int64_t i, int64_t t,           \
                              double scale)                                                                             \
     {                                                                                                                  \
-        const T *x = (const T *)logits + loss_row_begin(r, i);                                                         \
-        T *dx = (T *)out + loss_row_begin(r, i), copy[BLOCK], p[BLOCK];                                                \
-        double lse = log_sum_exp_##D(x, r), even = r->smoothing / (double)r->n_classes;                                \
-        double at_target = (double)exp((T)((double)x[t * r->inner] - lse));                                            \
-        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
-            probabilities_##D(p, side_by_side_##D(x, r, j, copy), classes_from(r, j), lse);                            \
-            step_##D(dx + j * r->inner, p, classes_from(r, j), r->inner, scale, even);                                 \
+        T *dx = (T *)out + loss_row_begin(r, i);                                                                       \
+        if (t == r->ignored) {                                                                                         \
+            for (int64_t j = 0; j < r->n_classes; j++) {                                                               \
+                dx[j * r->inner] = 0;                                                                                  \
+            }                                                                                                          \
+            return;                                                                                                    \
         }                                                                                                              \
-        dx[t * r->inner] = (T)(scale * (at_target - (even + (1 - r->smoothing))));                                     \
+        double sum = exponentials_##D(dx, (const T *)logits + loss_row_begin(r, i), r);                                \
+        struct slope by = { .inverse = 1 / sum, .even = r->smoothing / (double)r->n_classes, .scale = scale };         \
+        double at_target = (double)dx[t * r->inner] * by.inverse;                                                      \
+        step_##D(dx, r->n_classes, r->inner, &by);                                                                     \
+        dx[t * r->inner] = (T)(scale * (at_target - (by.even + (1 - r->smoothing))));                                  \
     }
 FLOAT_TYPES(ROW_KERNELS, 0)
 
@@ -159,12 +183,8 @@ int k_cross_entropy_grad(const struct kernel_call *c)
     if (r < 0) {
         return r;
     }
-    memset(out->data, 0, tensor_bytes(out)); /* the ignored rows */
     for (int64_t i = 0; i < rows.n; i++) {
         int64_t t = loss_target(target, i);
-        if (t == rows.ignored) {
-            continue;
-        }
         double s = loss_load(scale, scale->shape.ndim == 0 ? 0 : i);
         if (logits->dtype == MESH_F32) {
             row_grad_F32(out->data, logits->data, &rows, i, t, s);

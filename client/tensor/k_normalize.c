@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "base/check.h"
 #include "base/error.h"
-#include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
 #include "tensor/row.h"
@@ -21,14 +20,10 @@
 
 enum { LAYER, RMS };
 
-#define BLOCK 1024 /* elements of a row at a time, in the L1 cache */
+#define STACK 4 /* rows that are added to the sums over rows together */
 
 struct row { /* of one row: what h needs, and the means of g and g h */
     double mean, scale, g_mean, gh_mean;
-};
-
-struct slopes {
-    double g[BLOCK], h[BLOCK];
 };
 
 struct normalized {
@@ -70,43 +65,23 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
             write_row_##D((T *)c->out[0]->data + i * z->n, x, w, b, z->n, mean, scale);                                \
         }                                                                                                              \
     }                                                                                                                  \
-    /* g = dy w and h, in f64. */                                                                                      \
-    VECTOR_CLONES static void slopes_##D(struct slopes *restrict to, const T *dy, const T *x, const T *w, int64_t n,   \
-                                         const struct row *r)                                                          \
+    VECTOR_CLONES static void combine_##D(T *restrict dx, const T *dy, const T *x, const T *w, int64_t n,              \
+                                          const struct row *r)                                                         \
     {                                                                                                                  \
-        const double mean = r->mean, scale = r->scale;                                                                 \
+        const double mean = r->mean, scale = r->scale, g_mean = r->g_mean, gh_mean = r->gh_mean;                       \
         for (int64_t j = 0; j < n; j++) {                                                                              \
-            to->g[j] = w != NULL ? (double)dy[j] * (double)w[j] : (double)dy[j];                                       \
-            to->h[j] = ((double)x[j] - mean) * scale;                                                                  \
-        }                                                                                                              \
-    }                                                                                                                  \
-    VECTOR_CLONES static void combine_##D(T *restrict dx, const struct slopes *s, int64_t n, const struct row *r)      \
-    {                                                                                                                  \
-        const double scale = r->scale, g_mean = r->g_mean, gh_mean = r->gh_mean;                                       \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            dx[j] = (T)(scale * (s->g[j] - g_mean - s->h[j] * gh_mean));                                               \
+            const double g = w != NULL ? (double)dy[j] * (double)w[j] : (double)dy[j];                                 \
+            dx[j] = (T)(scale * (g - g_mean - ((double)x[j] - mean) * scale * gh_mean));                               \
         }                                                                                                              \
     }                                                                                                                  \
     static void row_grad_##D(const struct normalized *z, T *dx, const T *dy, const T *x, const T *w)                   \
     {                                                                                                                  \
         struct row r = { .mean = 0 };                                                                                  \
-        struct slopes s;                                                                                               \
         statistics_##D(z, x, &r.mean, &r.scale);                                                                       \
-        for (int64_t j = 0; j < z->n; j += BLOCK) {                                                                    \
-            int64_t n = MIN(z->n - j, BLOCK);                                                                          \
-            slopes_##D(&s, dy + j, x + j, w != NULL ? w + j : NULL, n, &r);                                            \
-            r.g_mean += z->mode == LAYER ? row_sum_F64(s.g, n) : 0;                                                    \
-            r.gh_mean += row_dot_F64(s.g, s.h, n);                                                                     \
-        }                                                                                                              \
-        r.g_mean /= (double)z->n;                                                                                      \
-        r.gh_mean /= (double)z->n;                                                                                     \
-        for (int64_t j = 0; j < z->n; j += BLOCK) {                                                                    \
-            int64_t n = MIN(z->n - j, BLOCK);                                                                          \
-            if (z->n > BLOCK) { /* else they are there still */                                                        \
-                slopes_##D(&s, dy + j, x + j, w != NULL ? w + j : NULL, n, &r);                                        \
-            }                                                                                                          \
-            combine_##D(dx + j, &s, n, &r);                                                                            \
-        }                                                                                                              \
+        struct row_slopes sums = row_slopes_##D(dy, x, w, z->n, r.mean, r.scale);                                      \
+        r.g_mean = z->mode == LAYER ? sums.g / (double)z->n : 0;                                                       \
+        r.gh_mean = sums.gh / (double)z->n;                                                                            \
+        combine_##D(dx, dy, x, w, z->n, &r);                                                                           \
     }                                                                                                                  \
     static void grad_input_##D(const struct normalized *z, const struct kernel_call *c)                                \
     {                                                                                                                  \
@@ -115,20 +90,36 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
             row_grad_##D(z, (T *)c->out[0]->data + i * z->n, dy + i * z->n, x + i * z->n, w);                          \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void add_row_##D(double *restrict sum, const T *dy, const T *x, int64_t n, double mean,       \
-                                          double scale)                                                                \
+    VECTOR_CLONES static void add_row_##D(double *restrict sum, const T *dy, const T *x, int64_t n,                    \
+                                          const struct row *r)                                                         \
     {                                                                                                                  \
+        const double mean = r->mean, scale = r->scale;                                                                 \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             sum[j] += (double)dy[j] * ((double)x[j] - mean) * scale;                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* The same for STACK rows, in order: the sums are read and written once. */                                       \
+    VECTOR_CLONES static void add_stack_##D(double *restrict sum, const T *dy, const T *x, int64_t n,                  \
+                                            const struct row *r)                                                       \
+    {                                                                                                                  \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            double s = sum[j];                                                                                         \
+            for (int k = 0; k < STACK; k++) {                                                                          \
+                s += (double)dy[k * n + j] * ((double)x[k * n + j] - r[k].mean) * r[k].scale;                          \
+            }                                                                                                          \
+            sum[j] = s;                                                                                                \
         }                                                                                                              \
     }                                                                                                                  \
     static void grad_weight_##D(const struct normalized *z, const struct kernel_call *c, double *sum)                  \
     {                                                                                                                  \
         const T *dy = c->in[0]->data, *x = c->in[1]->data;                                                             \
-        for (int64_t i = 0; i < z->rows; i++) {                                                                        \
-            double mean, scale;                                                                                        \
-            statistics_##D(z, x + i * z->n, &mean, &scale);                                                            \
-            add_row_##D(sum, dy + i * z->n, x + i * z->n, z->n, mean, scale);                                          \
+        struct row r[STACK];                                                                                           \
+        for (int64_t i = 0, some; i < z->rows; i += some) {                                                            \
+            some = i + STACK <= z->rows ? STACK : 1;                                                                   \
+            for (int64_t k = 0; k < some; k++) {                                                                       \
+                statistics_##D(z, x + (i + k) * z->n, &r[k].mean, &r[k].scale);                                        \
+            }                                                                                                          \
+            (some == STACK ? add_stack_##D : add_row_##D)(sum, dy + i * z->n, x + i * z->n, z->n, r);                  \
         }                                                                                                              \
         for (int64_t j = 0; j < z->n; j++) {                                                                           \
             ((T *)c->out[0]->data)[j] = (T)sum[j];                                                                     \

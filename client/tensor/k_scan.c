@@ -13,41 +13,75 @@
 
 typedef void (*scan_fn)(void *out, const void *x, const struct lines *l, const void *first, bool is_backward);
 
-#define WIDTH 256 /* lines that run together */
+#define WIDTH    256 /* lines that run together */
+#define TOGETHER 4   /* of lines whose own elements are neighbours: as many chains of additions */
+
+/* `rows` rows of n neighbours; the next row is `step` elements on. */
+struct rows {
+    int64_t rows, n, step;
+};
 
 /* A: what runs; O: the result's element.  Neighbouring lines run together, so that all loops go over neighbours. */
 #define SCAN(D, T, A, O)                                                                                               \
-    VECTOR_CLONES static void add_row_##D(A *restrict sum, O *restrict out, const T *x, int64_t n)                     \
+    VECTOR_CLONES static void add_rows_##D(A *restrict sum, O *restrict out, const T *x, const struct rows *r)         \
     {                                                                                                                  \
-        for (int64_t k = 0; k < n; k++) {                                                                              \
-            sum[k] += (A)x[k];                                                                                         \
-            out[k] = (O)sum[k];                                                                                        \
+        const int64_t n = r->n;                                                                                        \
+        for (int64_t i = 0; i < r->rows; i++) {                                                                        \
+            for (int64_t k = 0; k < n; k++) {                                                                          \
+                sum[k] += (A)x[k];                                                                                     \
+                out[k] = (O)sum[k];                                                                                    \
+            }                                                                                                          \
+            x += r->step;                                                                                              \
+            out += r->step;                                                                                            \
         }                                                                                                              \
     }                                                                                                                  \
-    static void scan_line_##D(O *out, const T *x, const struct lines *l, A sum, bool is_backward)                      \
+    static void scan_line_##D(A sum, O *out, const T *x, int64_t n, int64_t step)                                      \
     {                                                                                                                  \
-        for (int64_t j = 0; j < l->length; j++) {                                                                      \
-            int64_t at = is_backward ? l->length - 1 - j : j;                                                          \
+        for (int64_t at = step < 0 ? n - 1 : 0; at >= 0 && at < n; at += step) {                                       \
             sum += (A)x[at];                                                                                           \
             out[at] = (O)sum;                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
+    /* TOGETHER lines, one after another in memory. */                                                                 \
+    static void scan_lines_##D(const A *sum, O *restrict out, const T *restrict x, int64_t n, int64_t step)            \
+    {                                                                                                                  \
+        const T *x1 = x + n, *x2 = x1 + n, *x3 = x2 + n;                                                               \
+        O *out1 = out + n, *out2 = out1 + n, *out3 = out2 + n;                                                         \
+        A sum0 = sum[0], sum1 = sum[1], sum2 = sum[2], sum3 = sum[3];                                                  \
+        for (int64_t at = step < 0 ? n - 1 : 0; at >= 0 && at < n; at += step) {                                       \
+            sum0 += (A)x[at];                                                                                          \
+            sum1 += (A)x1[at];                                                                                         \
+            sum2 += (A)x2[at];                                                                                         \
+            sum3 += (A)x3[at];                                                                                         \
+            out[at] = (O)sum0;                                                                                         \
+            out1[at] = (O)sum1;                                                                                        \
+            out2[at] = (O)sum2;                                                                                        \
+            out3[at] = (O)sum3;                                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static int64_t scan_own_##D(const A *sum, O *out, const T *x, int64_t n, int64_t n_lines, int64_t step)            \
+    {                                                                                                                  \
+        if (n_lines < TOGETHER) {                                                                                      \
+            scan_line_##D(sum[0], out, x, n, step);                                                                    \
+            return 1;                                                                                                  \
+        }                                                                                                              \
+        scan_lines_##D(sum, out, x, n, step);                                                                          \
+        return TOGETHER;                                                                                               \
+    }                                                                                                                  \
     static void scan_##D(void *out, const void *x, const struct lines *l, const void *first, bool is_backward)         \
     {                                                                                                                  \
         A sum[WIDTH];                                                                                                  \
+        const int64_t step = is_backward ? -l->step : l->step;                                                         \
         for (int64_t i = 0, n; i < l->n; i += n) {                                                                     \
-            int64_t begin = line_begin(l, i);                                                                          \
-            n = MIN(l->step - i % l->step, WIDTH);                                                                     \
+            int64_t begin = line_begin(l, i), at = begin + (is_backward ? l->length - 1 : 0) * l->step;                \
+            n = l->step == 1 ? MIN(l->n - i, TOGETHER) : MIN(l->step - i % l->step, WIDTH);                            \
             for (int64_t k = 0; k < n; k++) {                                                                          \
                 sum[k] = first != NULL ? ((const A *)first)[i + k] : 0;                                                \
             }                                                                                                          \
             if (l->step == 1) {                                                                                        \
-                scan_line_##D((O *)out + begin, (const T *)x + begin, l, sum[0], is_backward);                         \
-                continue;                                                                                              \
-            }                                                                                                          \
-            for (int64_t j = 0; j < l->length; j++) {                                                                  \
-                int64_t at = begin + (is_backward ? l->length - 1 - j : j) * l->step;                                  \
-                add_row_##D(sum, (O *)out + at, (const T *)x + at, n);                                                 \
+                n = scan_own_##D(sum, (O *)out + begin, (const T *)x + begin, l->length, n, step);                     \
+            } else {                                                                                                   \
+                add_rows_##D(sum, (O *)out + at, (const T *)x + at, &(struct rows){ l->length, n, step });             \
             }                                                                                                          \
         }                                                                                                              \
     }

@@ -90,8 +90,7 @@ FLOAT_TYPES(LINES, 0)
 
 #define PANELS(D, T, U, unused)                                                                                        \
     PANEL_STEP(D, T, find_max, m[j] = a[j] > m[j] ? a[j] : m[j])                                                       \
-    PANEL_STEP(D, T, take_exp, out[j] = exp(a[j] - m[j]))                                                              \
-    PANEL_STEP(D, T, add_out, s[j] += (double)out[j])                                                                  \
+    PANEL_STEP(D, T, add_exp, const T e = exp(a[j] - m[j]); out[j] = e; s[j] += (double)e)                             \
     PANEL_STEP(D, T, add_a, s[j] += (double)a[j])                                                                      \
     PANEL_STEP(D, T, add_product, s[j] += (double)a[j] * (double)b[j])                                                 \
     PANEL_STEP(D, T, scale, out[j] = (T)((double)out[j] * s[j]))                                                       \
@@ -104,8 +103,7 @@ FLOAT_TYPES(LINES, 0)
             m[j] = (T)-INFINITY;                                                                                       \
         }                                                                                                              \
         find_max_##D(p, m, s);                                                                                         \
-        take_exp_##D(p, m, s);                                                                                         \
-        add_out_##D(p, m, s);                                                                                          \
+        add_exp_##D(p, m, s);                                                                                          \
     }                                                                                                                  \
     static void softmax_panel_##D(const struct panel *p)                                                               \
     {                                                                                                                  \

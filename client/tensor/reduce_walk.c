@@ -3,8 +3,11 @@
 #include "tensor/reduce_walk.h"
 
 #include "base/dtype.h"
+#include "base/util.h"
 #include "tensor/shape.h"
 #include "tensor/walk.h"
+
+#define PANEL 1024 /* columns, whose results stay in the L1 cache */
 
 enum { X, OUT, INDEX };
 
@@ -26,14 +29,12 @@ static int64_t push_dims(struct walk *w, const struct mesh_tensor *x, uint32_t d
     return first;
 }
 
-static void call_row(const struct walk *w, const struct walk_at *at, const struct mesh_tensor *x, reduce_row_fn row,
-                     struct reduce_row *r, void *state)
+static struct reduce_row row_at(const struct walk *w, const struct walk_at *at, const struct mesh_tensor *x)
 {
-    r->x = (const char *)x->data + at->offset[X] * (int64_t)dtype_size(x->dtype);
-    r->n = walk_inner(w);
-    r->out = at->offset[OUT];
-    r->out_step = walk_step(w, OUT);
-    row(state, r);
+    return (struct reduce_row){ .x = (const char *)x->data + at->offset[X] * (int64_t)dtype_size(x->dtype),
+                                .n = walk_inner(w),
+                                .out = at->offset[OUT],
+                                .out_step = walk_step(w, OUT) };
 }
 
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
@@ -44,8 +45,25 @@ void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce
     walk_init(&w);
     int64_t first = push_dims(&w, x, dims, place);
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
-        struct reduce_row r = { .index = first + at.offset[INDEX], .index_step = walk_step(&w, INDEX) };
-        call_row(&w, &at, x, row, &r, state);
+        struct reduce_row r = row_at(&w, &at, x);
+        r.index = first + at.offset[INDEX];
+        r.index_step = walk_step(&w, INDEX);
+        row(state, &r);
+    }
+}
+
+/* All n_rows rows from `all` on, REDUCE_STACK at a time, PANEL columns after PANEL columns. */
+static void call_stack(const struct reduce_row *all, int64_t n_rows, size_t item, reduce_row_fn row, void *state)
+{
+    for (int64_t j = 0; j < all->n; j += PANEL) {
+        struct reduce_row r = *all;
+        r.n = MIN(all->n - j, PANEL);
+        r.out += j;
+        for (int64_t i = 0; i < n_rows; i += r.is_stack ? REDUCE_STACK : 1) {
+            r.x = (const char *)all->x + (i * all->row_step + j) * (int64_t)item;
+            r.is_stack = i + REDUCE_STACK <= n_rows;
+            row(state, &r);
+        }
     }
 }
 
@@ -58,10 +76,15 @@ void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_
     int d = w.ndim - 2; /* of the rows */
     bool is_stack = d >= 0 && w.stride[d][OUT] == 0 && walk_step(&w, OUT) == 1;
     for (bool more = walk_first(&w, &at); more;) {
-        bool has_four = is_stack && at.index[d] + REDUCE_STACK <= w.extent[d];
-        struct reduce_row r = { .is_stack = has_four, .row_step = d >= 0 ? w.stride[d][X] : 0 };
-        call_row(&w, &at, x, row, &r, state);
-        for (int k = 0; more && k < (has_four ? REDUCE_STACK : 1); k++) {
+        struct reduce_row r = row_at(&w, &at, x);
+        int64_t n_rows = is_stack ? w.extent[d] : 1;
+        if (is_stack) {
+            r.row_step = w.stride[d][X];
+            call_stack(&r, n_rows, dtype_size(x->dtype), row, state);
+        } else {
+            row(state, &r);
+        }
+        for (int64_t k = 0; more && k < n_rows; k++) {
             more = walk_next(&w, &at);
         }
     }

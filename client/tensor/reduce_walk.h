@@ -18,7 +18,7 @@ struct reduce_row {
     bool is_stack;             /* reduce_walk_stacked(): there are REDUCE_STACK such rows for the same results, */
     int64_t row_step;          /* so many elements apart */
 };
-#define REDUCE_STACK 4
+#define REDUCE_STACK 8
 typedef void (*reduce_row_fn)(void *state, const struct reduce_row *row);
 
 /* Where x lies in the whole tensor; NULL: it is the whole. */
@@ -30,8 +30,8 @@ struct reduce_place {
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
                  void *state);
 
-/* Without flat indices; rows above each other come together where they can, so that the results are read and written less often:
- * where is_stack is set, out_step is 1. */
+/* Without flat indices; rows above each other come together where they can, and by panels of columns, so that the results are
+ * read and written less often and from a near cache: where is_stack is set, out_step is 1. */
 void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_fn row, void *state);
 
 /* to = step(to, x[i], s) for the elements of a row, or of the rows of a stack in order. */
@@ -39,9 +39,12 @@ void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_
     do {                                                                                                               \
         const int64_t n_ = (r)->n;                                                                                     \
         if ((r)->is_stack) {                                                                                           \
-            const T *b = (x) + (r)->row_step, *c = b + (r)->row_step, *d = c + (r)->row_step;                          \
+            const T *x1 = (x) + (r)->row_step, *x2 = x1 + (r)->row_step, *x3 = x2 + (r)->row_step;                     \
+            const T *x4 = x3 + (r)->row_step, *x5 = x4 + (r)->row_step, *x6 = x5 + (r)->row_step;                      \
+            const T *x7 = x6 + (r)->row_step;                                                                          \
             for (int64_t i = 0; i < n_; i++) {                                                                         \
-                to = step(step(step(step(to, (x)[i], s), b[i], s), c[i], s), d[i], s);                                 \
+                to = step(step(step(step(to, (x)[i], s), x1[i], s), x2[i], s), x3[i], s);                              \
+                to = step(step(step(step(to, x4[i], s), x5[i], s), x6[i], s), x7[i], s);                               \
             }                                                                                                          \
         } else {                                                                                                       \
             for (int64_t i = 0; i < n_; i++) {                                                                         \

@@ -64,6 +64,19 @@
         JOIN(LANES, sum, PLUS)                                                                                         \
         JOIN(LANES, square, PLUS)                                                                                      \
         return (struct row_deviations){ sum[0], square[0] };                                                           \
+    } VECTOR_CLONES struct row_slopes row_slopes_##D(const T *dy, const T *x, const T *w, int64_t n, double mean,      \
+                                                     double scale) {                                                   \
+        double sum[LANES] = { 0 }, product[LANES] = { 0 };                                                             \
+        if (w != NULL) {                                                                                               \
+            EACH_LANE(LANES, n, const double g = (double)dy[at] * (double)w[at]; sum[l] += g;                          \
+                      product[l] += g * (((double)x[at] - mean) * scale))                                              \
+        } else {                                                                                                       \
+            EACH_LANE(LANES, n, const double g = (double)dy[at]; sum[l] += g;                                          \
+                      product[l] += g * (((double)x[at] - mean) * scale))                                              \
+        }                                                                                                              \
+        JOIN(LANES, sum, PLUS)                                                                                         \
+        JOIN(LANES, product, PLUS)                                                                                     \
+        return (struct row_slopes){ sum[0], product[0] };                                                              \
     } VECTOR_CLONES T row_max_##D(const T *x, int64_t n)                                                               \
     {                                                                                                                  \
         T lane[MANY(T)];                                                                                               \
