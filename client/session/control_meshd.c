@@ -252,46 +252,52 @@ static void meshd_record_group(struct control *c, uint64_t group, const char *na
     mem_free(members);
 }
 
-static int meshd_agree(struct control *c, const char *key, const int *ranks, int n, const char *descriptor,
-                       int64_t timeout_ms)
+/* A message of the ranks that meet, and where in it they are said. */
+struct meeting_message {
+    Mesh__V1__ClientMessage *message;
+    const char *what;
+    size_t *n_member;
+    uint32_t **member;
+    uint64_t *timeout_ms;
+};
+
+static int ask_to_meet(struct control *c, const struct meeting_message *m, const int *ranks, int n, int64_t timeout_ms)
 {
     uint32_t *members = NULL;
     int r = copy_members(ranks, n, &members);
     if (r < 0) {
         return r;
     }
-    Mesh__V1__Agree body = MESH__V1__AGREE__INIT;
-    Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
-    body.key = text(key);
-    body.n_member = (size_t)n;
-    body.member = members;
-    body.descriptor = text(descriptor);
-    body.timeout_ms = (uint64_t)MAX(timeout_ms, 1); /* 0 would ask for the default */
-    m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_AGREE;
-    m.agree = &body;
-    r = ask_plainly(c, &(struct engine_request){ .message = &m, .what = "agree", .wait_ms = timeout_ms });
+    *m->n_member = (size_t)n;
+    *m->member = members;
+    *m->timeout_ms = (uint64_t)MAX(timeout_ms, 1); /* 0 would ask for the default */
+    r = ask_plainly(c, &(struct engine_request){ .message = m->message, .what = m->what, .wait_ms = timeout_ms });
     mem_free(members);
     return r;
 }
 
+static int meshd_agree(struct control *c, const char *key, const int *ranks, int n, const char *descriptor,
+                       int64_t timeout_ms)
+{
+    Mesh__V1__Agree body = MESH__V1__AGREE__INIT;
+    Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
+    body.key = text(key);
+    body.descriptor = text(descriptor);
+    m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_AGREE;
+    m.agree = &body;
+    const struct meeting_message asks = { &m, "agree", &body.n_member, &body.member, &body.timeout_ms };
+    return ask_to_meet(c, &asks, ranks, n, timeout_ms);
+}
+
 static int meshd_barrier(struct control *c, const char *name, const int *ranks, int n, int64_t timeout_ms)
 {
-    uint32_t *members = NULL;
-    int r = copy_members(ranks, n, &members);
-    if (r < 0) {
-        return r;
-    }
     Mesh__V1__Barrier body = MESH__V1__BARRIER__INIT;
     Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
     body.name = text(name);
-    body.n_member = (size_t)n;
-    body.member = members;
-    body.timeout_ms = (uint64_t)MAX(timeout_ms, 1); /* 0 would ask for the default */
     m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_BARRIER;
     m.barrier = &body;
-    r = ask_plainly(c, &(struct engine_request){ .message = &m, .what = "barrier", .wait_ms = timeout_ms });
-    mem_free(members);
-    return r;
+    const struct meeting_message asks = { &m, "barrier", &body.n_member, &body.member, &body.timeout_ms };
+    return ask_to_meet(c, &asks, ranks, n, timeout_ms);
 }
 
 /* The store ------------------------------------------------------------------------------------------------------------ */
