@@ -7,48 +7,48 @@
 
 #include "base/rng.h"
 
-static const struct action *find(const struct actions *a, uint64_t client, bool is_notice, size_t *ret_n)
+/* How many of a kind this client got; ret_last, when wanted, is the last of them. */
+static size_t count(const struct actions *a, uint64_t client, bool is_notice, const struct action **ret_last)
 {
-    const struct action *found = NULL;
-    *ret_n = 0;
+    size_t n = 0;
     for (size_t i = 0; i < a->list.n; i++) {
         const struct action *action = &a->list.at[i];
         if (action->to.client == client && (action->kind == ACTION_NOTICE) == is_notice) {
-            found = action;
-            ++*ret_n;
+            n++;
+            if (ret_last != NULL) {
+                *ret_last = action;
+            }
         }
     }
+    return n;
+}
+
+static const struct action *only(const struct actions *a, uint64_t client, bool is_notice)
+{
+    const struct action *found = NULL;
+    size_t n = count(a, client, is_notice, &found);
+    ck_assert_msg(n == 1, "client %lu got %zu %s", (unsigned long)client, n, is_notice ? "notices" : "answers");
     return found;
 }
 
 const struct action *seen_answer(const struct actions *a, uint64_t client)
 {
-    size_t n;
-    const struct action *found = find(a, client, false, &n);
-    ck_assert_msg(n == 1, "client %lu got %zu answers", (unsigned long)client, n);
-    return found;
+    return only(a, client, false);
 }
 
 size_t seen_answers(const struct actions *a, uint64_t client)
 {
-    size_t n;
-    find(a, client, false, &n);
-    return n;
+    return count(a, client, false, NULL);
 }
 
 const struct action *seen_notice(const struct actions *a, uint64_t client)
 {
-    size_t n;
-    const struct action *found = find(a, client, true, &n);
-    ck_assert_msg(n == 1, "client %lu got %zu notices", (unsigned long)client, n);
-    return found;
+    return only(a, client, true);
 }
 
 size_t seen_notices(const struct actions *a, uint64_t client)
 {
-    size_t n;
-    find(a, client, true, &n);
-    return n;
+    return count(a, client, true, NULL);
 }
 
 struct bytes text(const char *s)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "harness/check_main.h"
 #include "seen.h"
+#include "world.h"
 
 enum { N = 200 };
 
@@ -21,15 +22,9 @@ static struct actions out;
 
 static void set_up(void)
 {
-    memset(table, 0, sizeof table);
-    for (uint32_t i = 0; i < N; i++) {
-        table[i] = (struct member){ .client = i + 1, .rank = i, .pid = 4000 + i };
-        snprintf(table[i].host, sizeof table[i].host, "node1");
-    }
-    lives = (struct liveness){ .rank_of = MAP_INIT };
+    world_begin(&lives, table, N);
     agreements = (struct agreements){ 0 };
     memset(&out, 0, sizeof out);
-    ck_assert_int_eq(liveness_begin(&lives, table, N, 0), 0);
 }
 
 static void tear_down(void)

@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "harness/check_main.h"
 #include "seen.h"
+#include "world.h"
 
-enum { N = 300 }; /* ranks of the world; rank r is client r + 1 */
+enum { N = 300 }; /* ranks of the world */
 
 static struct member table[N];
 static struct liveness lives;
@@ -18,15 +19,9 @@ static struct actions out;
 
 static void set_up(void)
 {
-    memset(table, 0, sizeof table);
-    for (uint32_t i = 0; i < N; i++) {
-        table[i] = (struct member){ .client = i + 1, .rank = i, .pid = 4000 + i };
-        snprintf(table[i].host, sizeof table[i].host, "node1");
-    }
-    lives = (struct liveness){ .rank_of = MAP_INIT };
+    world_begin(&lives, table, N);
     barriers = (struct barriers){ 0 };
     memset(&out, 0, sizeof out);
-    ck_assert_int_eq(liveness_begin(&lives, table, N, 0), 0);
 }
 
 static void tear_down(void)
