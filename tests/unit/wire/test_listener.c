@@ -26,9 +26,7 @@ static int n_accepted;
 static void set_up(void)
 {
     world_init(&w);
-    folder_make(folder);
-    address = (struct address){ .is_unix = true };
-    snprintf(address.path, sizeof address.path, "%s/s", folder);
+    address_make(&address, folder);
 }
 
 static void tear_down(void)

@@ -102,6 +102,13 @@ void folder_make(char ret_path[64])
     ck_assert_ptr_nonnull(mkdtemp(ret_path));
 }
 
+void address_make(struct address *ret_address, char ret_folder[64])
+{
+    folder_make(ret_folder);
+    *ret_address = (struct address){ .is_unix = true };
+    snprintf(ret_address->path, sizeof ret_address->path, "%s/s", ret_folder);
+}
+
 void folder_remove(const char *path)
 {
     DIR *folder = opendir(path);

@@ -4,6 +4,7 @@
 #define WIRE_FIXTURE_H
 
 #include "wire/conn.h"
+#include "wire/dial.h"
 
 struct world;
 
@@ -38,5 +39,7 @@ uint64_t checksum_add(uint64_t checksum, const void *data, size_t len);
 /* "/tmp/mesh-test-XXXXXX", removed by folder_remove() with what is in it. */
 void folder_make(char ret_path[64]);
 void folder_remove(const char *path);
+/* Of a unix socket in a folder that is made for it. */
+void address_make(struct address *ret_address, char ret_folder[64]);
 
 #endif
