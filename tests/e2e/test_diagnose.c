@@ -7,37 +7,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "daemon_fixture.h"
 #include "harness/check_main.h"
 
-enum { SOON_MS = 30000, N = 4, CULPRIT = 2 };
+enum { N = 4, CULPRIT = 2 };
 
-static struct test_daemon meshd;
 static struct proc p;
-static const char *at;
-
-static void setup(void)
-{
-    test_daemon_start(&meshd);
-    at = meshd.address;
-}
-
-static void teardown(void)
-{
-    test_daemon_stop(&meshd);
-}
+static const char *const at = meshd.address;
 
 static void job_start(struct proc *run, const char *way)
 {
     ctl_start(run, &(struct ctl_line){ .address = at,
                                        .args = (const char *[]){ "run", "-n", "4", "--job", "train7", "--",
                                                                  program_path("STUCK_PROGRAM"), way, NULL } });
-    int64_t end_ms = now_ms() + SOON_MS;
-    while (count_text(run->out.text, "] ready") < N && now_ms() < end_ms && !run->has_ended) {
-        (void)proc_wait(run, 10);
-    }
-    ck_assert_msg(count_text(run->out.text, "] ready") == N, "the job did not start: %s%s", run->out.text,
-                  run->err.text);
+    wait_until_printed(run, "] ready", N);
 }
 
 static void job_stop(struct proc *run)
@@ -326,7 +309,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("diagnose");
     TCase *cases = tcase_create("diagnose");
     tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_checked_fixture(cases, meshd_setup, meshd_teardown);
     tcase_add_test(cases, a_rank_that_sleeps_before_its_7th_call_is_named);
     tcase_add_test(cases, ranks_shows_where_each_one_stands);
     tcase_add_test(cases, a_stopped_rank_is_named_without_its_help);

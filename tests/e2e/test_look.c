@@ -5,25 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "daemon_fixture.h"
 #include "harness/check_main.h"
 
-enum { SOON_MS = 30000 };
-
-static struct test_daemon meshd;
 static struct proc p;
-static const char *at;
-
-static void setup(void)
-{
-    test_daemon_start(&meshd);
-    at = meshd.address;
-}
-
-static void teardown(void)
-{
-    test_daemon_stop(&meshd);
-}
+static const char *const at = meshd.address;
 
 /* A job of n ranks that made a mesh and a key, and wait for the key "go". */
 static void job_start(struct proc *run, const char *name, const char *n)
@@ -31,12 +17,7 @@ static void job_start(struct proc *run, const char *name, const char *n)
     ctl_start(run, &(struct ctl_line){ .address = at,
                                        .args = (const char *[]){ "run", "-n", n, "--job", name, "--",
                                                                  program_path("RANK_PROGRAM"), "mesh", NULL } });
-    int64_t end_ms = now_ms() + SOON_MS;
-    while (count_text(run->out.text, "] ready\n") < 1 && now_ms() < end_ms && !run->has_ended) {
-        (void)proc_wait(run, 10);
-    }
-    ck_assert_msg(strstr(run->out.text, "ready") != NULL, "job %s did not start: %.3000s%.3000s", name, run->out.text,
-                  run->err.text);
+    wait_until_printed(run, "] ready\n", 1);
 }
 
 static void job_end(struct proc *run, const char *name)
@@ -253,7 +234,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("look");
     TCase *cases = tcase_create("look");
     tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_checked_fixture(cases, meshd_setup, meshd_teardown);
     tcase_add_test(cases, ping_says_how_long_the_daemon_is_up);
     tcase_add_test(cases, a_daemon_without_jobs_says_so);
     tcase_add_test(cases, status_and_ranks_show_a_running_job);

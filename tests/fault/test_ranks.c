@@ -8,23 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl.h"
+#include "daemon_fixture.h"
 #include "harness/check_main.h"
 
-enum { SOON_MS = 30000, NAMED_WITHIN_MS = 2000 };
+enum { NAMED_WITHIN_MS = 2000 };
 
-static struct test_daemon meshd;
 static struct proc p;
-
-static void setup(void)
-{
-    test_daemon_start(&meshd);
-}
-
-static void teardown(void)
-{
-    test_daemon_stop(&meshd);
-}
 
 /* meshctl run -n N -- rank ACT..., with variables for the ranks. */
 static void run_ranks(const char *n, const char *const *environment, const char *const *act)
@@ -297,7 +286,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("fault_ranks");
     TCase *cases = tcase_create("fault_ranks");
     tcase_set_timeout(cases, 200);
-    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_checked_fixture(cases, meshd_setup, meshd_teardown);
     tcase_add_test(cases, ranks_print_who_they_are);
     tcase_add_test(cases, a_rank_killed_during_an_all_reduce_is_named_by_all_others_in_time);
     tcase_add_test(cases, a_killed_rank_leaves_no_files_behind);

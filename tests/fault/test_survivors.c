@@ -7,23 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl.h"
+#include "daemon_fixture.h"
 #include "harness/check_main.h"
 
-enum { SOON_MS = 30000, ODD = 1 };
+enum { ODD = 1 };
 
-static struct test_daemon meshd;
 static struct proc p;
-
-static void setup(void)
-{
-    test_daemon_start(&meshd);
-}
-
-static void teardown(void)
-{
-    test_daemon_stop(&meshd);
-}
 
 static const char *const links[] = { "unix", "tcp" };
 static const char *const calls[] = { "sync", "async", "recv", "irecv" };
@@ -172,7 +161,7 @@ Suite *test_suite(void)
     Suite *suite = suite_create("fault_survivors");
     TCase *cases = tcase_create("fault_survivors");
     tcase_set_timeout(cases, 200);
-    tcase_add_checked_fixture(cases, setup, teardown);
+    tcase_add_checked_fixture(cases, meshd_setup, meshd_teardown);
     tcase_add_loop_test(cases, whatever_one_rank_does_the_others_hear_of_it_and_go_on, 0, N_BREAKS * N_WAYS);
     tcase_add_loop_test(cases, different_calls_are_a_mismatch_that_names_both_and_all_go_on, 0, 2 * N_DIFFERENCES);
     tcase_add_loop_test(cases, two_groups_in_another_order_are_a_time_out_that_names_who_waits_where, 0, 2);
