@@ -1,7 +1,8 @@
 /* client/tensor/k_sort.c - the elements of each line along dim[0] in order, with where they were.
  *
- * A merge sort of positions, so equal elements keep their order whichever way it runs; NaN is the largest.  Few of many are
- * selected with a heap of as many, in the same order.
+ * Equal elements keep their order whichever way it runs; NaN is the largest.  Short lines go by a merge sort of positions, long
+ * ones by a radix sort of whole numbers that are ordered like the elements.  Few of many are selected with a heap of as many, in
+ * the same order.
  *     sort       mode 1: descending
  *     topk       the index[0] largest, descending; a line with fewer elements is filled up with such as are not there
  * In both in[1], when there is one, has the elements' indices, INT64_MAX for an element that is not there.
@@ -11,7 +12,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/float_bits.h"
 #include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/lines.h"
@@ -80,6 +83,100 @@ static int64_t *sort_positions(const struct line *l, before_fn before, int64_t *
     return order;
 }
 
+/* --- long lines: a byte of the key at a time, the lowest first --------------------------------------------------------- */
+
+#define RADIX_FROM 128 /* elements of a line */
+
+struct keyed {
+    uint64_t key;
+    int64_t position;
+};
+typedef void (*keys_fn)(const struct line *l, const int64_t *order, struct keyed *to, int64_t n);
+
+/* Ordered like the numbers: of negative ones, whose bits run the other way, all are turned; -0 is 0, a NaN a NaN. */
+static inline uint64_t key_F32(float v)
+{
+    uint32_t bits = v == 0 ? 0 : float_bits(v), sign = UINT32_C(1) << 31;
+    return isnan(v) ? UINT32_MAX : (bits & sign) != 0 ? (uint32_t)~bits : bits | sign;
+}
+
+static inline uint64_t key_F64(double v)
+{
+    uint64_t bits = v == 0 ? 0 : double_bits(v), sign = UINT64_C(1) << 63;
+    return isnan(v) ? UINT64_MAX : (bits & sign) != 0 ? ~bits : bits | sign;
+}
+
+static inline uint64_t key_I8(int8_t v)
+{
+    return (uint8_t)v ^ UINT64_C(0x80);
+}
+
+static inline uint64_t key_U8(uint8_t v)
+{
+    return v;
+}
+
+static inline uint64_t key_I32(int32_t v)
+{
+    return (uint32_t)v ^ UINT64_C(0x80000000);
+}
+
+static inline uint64_t key_I64(int64_t v)
+{
+    return (uint64_t)v ^ UINT64_C(1) << 63;
+}
+
+#define KEYS(D, T, U, unused)                                                                                          \
+    static void keys_##D(const struct line *l, const int64_t *order, struct keyed *to, int64_t n)                      \
+    {                                                                                                                  \
+        const T *x = l->x;                                                                                             \
+        const uint64_t turned = l->is_descending ? UINT64_MAX : 0;                                                     \
+        for (int64_t j = 0; j < n; j++) {                                                                              \
+            to[j] = (struct keyed){ key_##D(x[order[j] * l->step]) ^ turned, order[j] };                               \
+        }                                                                                                              \
+    }
+NUMBER_TYPES(KEYS, 0)
+#define KEYS_ENTRY(D, T, U, unused) [MESH_##D] = keys_##D,
+static const keys_fn keys_of[N_DTYPES] = { NUMBER_TYPES(KEYS_ENTRY, 0) };
+
+/* Sorts by the byte at `shift`, in order otherwise; false: all have the same, and nothing was written. */
+static bool sort_by_byte(const struct keyed *from, struct keyed *to, int64_t n, int shift)
+{
+    int64_t next[UINT8_MAX + 1] = { 0 }, begin = 0;
+    for (int64_t j = 0; j < n; j++) {
+        next[from[j].key >> shift & UINT8_MAX]++;
+    }
+    if (next[from[0].key >> shift & UINT8_MAX] == n) {
+        return false;
+    }
+    for (int b = 0; b <= UINT8_MAX; b++) {
+        int64_t count = next[b];
+        next[b] = begin;
+        begin += count;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        to[next[from[j].key >> shift & UINT8_MAX]++] = from[j];
+    }
+    return true;
+}
+
+/* Sorts order[0..n) with room for 2 n keyed positions. */
+static void sort_by_keys(const struct line *l, mesh_dtype t, int64_t *order, struct keyed *room, int64_t n)
+{
+    struct keyed *from = room, *to = room + n;
+    keys_of[t](l, order, from, n);
+    for (int shift = 0; shift < 8 * (int)dtype_size(t); shift += 8) {
+        if (sort_by_byte(from, to, n, shift)) {
+            struct keyed *sorted = to;
+            to = from;
+            from = sorted;
+        }
+    }
+    for (int64_t j = 0; j < n; j++) {
+        order[j] = from[j].position;
+    }
+}
+
 /* --- the first k of n: a heap of the best seen so far, the last of them on top ---------------------------------------- */
 
 /* Whether position i stands before position j in the result: equal elements by position. */
@@ -128,6 +225,7 @@ struct sorting {
     bool is_descending;
     int64_t first;        /* index of element 0 of each line */
     const int64_t *given; /* indices of the elements; NULL: first, first + 1, ... */
+    struct keyed *room;   /* for two lines; likewise order and spare, for one each */
     int64_t *order, *spare;
 };
 
@@ -149,6 +247,10 @@ static const int64_t *put_in_order(const struct sorting *s, const struct line *l
     int64_t k = s->to.length;
     if (k > 0 && k <= n / SELECTS_BELOW) {
         select_positions(l, before, s->order, n, k);
+        return s->order;
+    }
+    if (n >= RADIX_FROM) {
+        sort_by_keys(l, s->c->in[0]->dtype, s->order, s->room, n);
         return s->order;
     }
     return sort_positions(l, before, s->order, s->spare, n);
@@ -185,16 +287,17 @@ static int sort_lines(const char *name, struct sorting *s)
     }
     s->from = lines_of(c->in[0]->shape, dim);
     s->to = lines_of(c->out[0]->shape, dim);
-    size_t bytes = (size_t)s->from.length * 2 * sizeof(int64_t);
-    s->order = mem_alloc(bytes + 1);
-    if (s->order == NULL) {
+    size_t length = (size_t)s->from.length, bytes = length * 2 * (sizeof *s->room + sizeof *s->order);
+    s->room = mem_alloc(bytes + 1);
+    if (s->room == NULL) {
         return err_no_memory(bytes, "the positions of a sort");
     }
-    s->spare = s->order + s->from.length;
+    s->order = (int64_t *)(s->room + 2 * length);
+    s->spare = s->order + length;
     for (int64_t i = 0; i < s->to.n; i++) {
         sort_line(s, i);
     }
-    mem_free(s->order);
+    mem_free(s->room);
     return 0;
 }
 

@@ -3,11 +3,8 @@
 #include "tensor/reduce_walk.h"
 
 #include "base/dtype.h"
-#include "base/util.h"
 #include "tensor/shape.h"
 #include "tensor/walk.h"
-
-#define PANEL 1024 /* columns, whose results stay in the L1 cache */
 
 enum { X, OUT, INDEX };
 
@@ -52,18 +49,14 @@ void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce
     }
 }
 
-/* All n_rows rows from `all` on, REDUCE_STACK at a time, PANEL columns after PANEL columns. */
+/* All n_rows rows from `all` on, REDUCE_STACK at a time. */
 static void call_stack(const struct reduce_row *all, int64_t n_rows, size_t item, reduce_row_fn row, void *state)
 {
-    for (int64_t j = 0; j < all->n; j += PANEL) {
-        struct reduce_row r = *all;
-        r.n = MIN(all->n - j, PANEL);
-        r.out += j;
-        for (int64_t i = 0; i < n_rows; i += r.is_stack ? REDUCE_STACK : 1) {
-            r.x = (const char *)all->x + (i * all->row_step + j) * (int64_t)item;
-            r.is_stack = i + REDUCE_STACK <= n_rows;
-            row(state, &r);
-        }
+    struct reduce_row r = *all;
+    for (int64_t i = 0; i < n_rows; i += r.is_stack ? REDUCE_STACK : 1) {
+        r.x = (const char *)all->x + i * all->row_step * (int64_t)item;
+        r.is_stack = i + REDUCE_STACK <= n_rows;
+        row(state, &r);
     }
 }
 

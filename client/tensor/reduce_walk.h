@@ -30,8 +30,8 @@ struct reduce_place {
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
                  void *state);
 
-/* Without flat indices; rows above each other come together where they can, and by panels of columns, so that the results are
- * read and written less often and from a near cache: where is_stack is set, out_step is 1. */
+/* Without flat indices; rows above each other come together where they can, so that the results are read and written less often:
+ * where is_stack is set, out_step is 1. */
 void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_fn row, void *state);
 
 /* to = step(to, x[i], s) for the elements of a row, or of the rows of a stack in order. */

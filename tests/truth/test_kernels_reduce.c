@@ -233,10 +233,10 @@ static int64_t along(const struct mesh_tensor *x, int d, int64_t at, int64_t j)
 
 static bool comes_first(double a, double b, bool descending)
 {
-    double nan_last = descending ? -1 : 1; /* NaN is the largest */
-    double ka = isnan(a) ? nan_last * INFINITY : (descending ? -a : a);
-    double kb = isnan(b) ? nan_last * INFINITY : (descending ? -b : b);
-    return ka < kb;
+    if (isnan(a) || isnan(b)) { /* NaN is the largest, also beside an infinity */
+        return descending ? isnan(a) && !isnan(b) : isnan(b) && !isnan(a);
+    }
+    return descending ? a > b : a < b;
 }
 
 /* How many elements of the line come before element i of it: where a stable sort puts it. */
@@ -311,6 +311,30 @@ START_TEST(a_selection_is_the_front_of_a_sort)
 }
 END_TEST
 
+/* Lines long enough for the radix sort, of every dtype: many equal elements, both zeros, NaN of both signs, infinities. */
+START_TEST(long_lines_sort_like_short_ones)
+{
+    static const mesh_dtype types[] = { MESH_F32, MESH_F64, MESH_I8, MESH_U8, MESH_I32, MESH_I64 };
+    static const double odd[] = { NAN, -NAN, -0.0, 0, INFINITY, -INFINITY, -1e-40, 3e38, -3e38 };
+    for (uint64_t seed = 0; seed < 4 * ARRAY_SIZE(types); seed++) {
+        mesh_dtype t = types[seed / 4];
+        int d = (int)(seed % 2);
+        struct mesh_tensor *x = test_tensor(d == 0 ? MESH_SHAPE(300, 2) : MESH_SHAPE(2, 300), t, seed);
+        for (size_t i = 0; is_float(t) && i < 4 * ARRAY_SIZE(odd); i++) {
+            set(x, (int64_t)draw(seed, i, 600), odd[i % ARRAY_SIZE(odd)]);
+        }
+        for (int64_t i = 0; t == MESH_I32 && i < x->n; i += 3) {
+            set(x, i, get(x, i) * 500000000);
+        }
+        struct mesh_tensor *v = test_tensor_empty(x->shape, t), *f = test_tensor_empty(x->shape, MESH_I64);
+        struct op_attr attr = { .dim = { d }, .mode = (int32_t)(seed / 2 % 2) };
+        run_kernel(k_sort, &(struct kernel_call){ .in = { x }, .out = { v, f }, .attr = &attr });
+        check_order(x, d, attr.mode != 0, v, f);
+        tensors_unref(3, x, v, f);
+    }
+}
+END_TEST
+
 START_TEST(running_sums_both_ways)
 {
     for (uint64_t seed = 0; seed < N_SEEDS; seed++) {
@@ -359,6 +383,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, reductions_over_any_dims, 0, (int)ARRAY_SIZE(reductions));
     tcase_add_test(t, sorts_keep_equal_elements_in_order);
     tcase_add_test(t, a_selection_is_the_front_of_a_sort);
+    tcase_add_test(t, long_lines_sort_like_short_ones);
     tcase_add_test(t, running_sums_both_ways);
     tcase_add_loop_test(t, no_memory_is_a_status, 0, 7);
     suite_add_tcase(s, t);
