@@ -48,20 +48,23 @@ static int take_lock(const char *path, int flags)
     return fd;
 }
 
-static void remove_if_left(const char *path, int min_age_s)
+/* True: it was. */
+static bool remove_if_left(const char *path, int min_age_s)
 {
     struct stat st;
     bool is_ours = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
     if (!is_ours || st.st_mtime > time(NULL) - min_age_s) {
-        return;
+        return false;
     }
     int lock = take_lock(path, 0);
-    if (lock >= 0 || errno == ENOENT) { /* without a lock its owner ended before it had made one */
+    bool is_left = lock >= 0 || errno == ENOENT; /* without a lock its owner ended before it had made one */
+    if (is_left) {
         remove_tree(path);
     }
     if (lock >= 0) {
         (void)close(lock);
     }
+    return is_left;
 }
 
 void private_folder_sweep(const char *base, const char *name, int min_age_s)
@@ -75,8 +78,7 @@ void private_folder_sweep(const char *base, const char *name, int min_age_s)
                       entry->d_name[len] == '-';
         char path[PATH_BYTES];
         if (is_one && snprintf(path, sizeof path, "%s/%s", base, entry->d_name) < (int)sizeof path) {
-            remove_if_left(path, min_age_s);
-            n_removed++;
+            n_removed += remove_if_left(path, min_age_s);
         }
     }
     if (dir != NULL) {

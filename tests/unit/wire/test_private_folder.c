@@ -90,6 +90,25 @@ START_TEST(what_a_killed_owner_left_is_swept_and_nothing_else)
 }
 END_TEST
 
+START_TEST(many_that_are_held_do_not_hide_one_that_is_left)
+{
+    enum { N = 80 }; /* more than one sweep removes */
+    struct private_folder theirs, ours[N];
+    pid_t child = owner(&theirs);
+    for (int i = 0; i < N; i++) {
+        ck_assert_int_eq(make(&ours[i], base, 80), 0);
+    }
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    private_folder_sweep(base, "one", 0);
+    ck_assert_int_ne(access(theirs.path, F_OK), 0);
+    for (int i = 0; i < N; i++) {
+        ck_assert_int_eq(access(ours[i].path, F_OK), 0);
+        private_folder_remove(&ours[i]);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("private folder");
@@ -97,6 +116,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, it_is_made_in_the_first_base_that_will_have_it);
     tcase_add_test(t, what_a_killed_owner_left_is_swept_and_nothing_else);
+    tcase_add_test(t, many_that_are_held_do_not_hide_one_that_is_left);
     suite_add_tcase(suite, t);
     return suite;
 }
