@@ -32,8 +32,8 @@ enum action_kind {
     ACTION_NOTICE,
 };
 
+/* As in control.proto. */
 enum notice_kind { NOTICE_RANK_DIED = 1, NOTICE_RANK_LEFT, NOTICE_REPORT, NOTICE_SHUTDOWN, NOTICE_RANK_ABSENT };
-/* as in control.proto */
 
 struct notice {
     enum notice_kind kind;

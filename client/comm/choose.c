@@ -1,8 +1,8 @@
 /* client/comm/choose.c - the table of algorithms by collective, group size and bytes; the first row that fits counts.
  *
- * Only facts that are equal on all ranks may stand here, else ranks would run different plans.  What carries
- * the bytes is none of them: the limits are a compromise of loopback TCP and unix sockets, measured on two cores with each plan
- * forced in turn (tests/bench/RESULTS.md).
+ * Only facts that are equal on all ranks may stand here, else ranks would run different plans.  What carries the bytes is none
+ * of them: the limits are a compromise of loopback TCP and unix sockets, measured on two cores with each plan forced in turn
+ * (tests/bench/RESULTS.md).  include/mesh/collective.h tells them to users.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/choose.h"
 

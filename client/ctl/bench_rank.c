@@ -1,5 +1,4 @@
-/* client/ctl/bench_rank.c - one rank of `meshctl bench`.
- *
+/* client/ctl/bench_rank.c - one rank of `meshctl bench`, which prints what it measured as lines of JSON.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/bench_rank.h"
 

@@ -1,7 +1,8 @@
 /* proto/base/log.h - log lines: "ms level topic message key=value", by topic and level.
  *
- * MESH_LOG=warn,comm:debug sets the levels (off error warn info debug trace) of a rank, meshd's option --log those of the daemon;
- * the default is warnings only.  The topic is the layer.  Lines go to stderr through one replaceable function.  A warning ends with what we do about it ("..., retrying in 250 ms").
+ * MESH_LOG=warn,comm:debug sets the levels (off error warn info debug trace) of a rank, meshd's option --log those of the
+ * daemon; the default is warnings only.  The topic is the layer.  Lines go to stderr through one replaceable function.  A
+ * warning ends with what we do about it ("..., retrying in 250 ms").
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
