@@ -17,6 +17,13 @@ static int same_dtypes(const struct op_shapes *s)
     return 0;
 }
 
+int shape_needs_numbers(const struct op_shapes *s)
+{
+    return dtype_kind(s->in_dtype[0]) != DTYPE_BOOL
+               ? 0
+               : err_set(MESH_EUNSUPPORTED, "%s does not work on bool; mesh_cast() it to a number first", s->name);
+}
+
 static int floats_only(const struct op_shapes *s)
 {
     return dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT
@@ -42,7 +49,8 @@ static void result(struct op_shapes *s, int o, mesh_shape shape, mesh_dtype t)
 int op_shape_broadcast(struct op_shapes *s)
 {
     mesh_shape out = { .ndim = 0 };
-    int r = same_dtypes(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : same_dtypes(s);
     r = r < 0 ? r : shape_broadcast(s->in[0], s->in[1], s->name, &out);
     result(s, 0, out, s->in_dtype[0]);
     return r;

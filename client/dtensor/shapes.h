@@ -9,6 +9,9 @@
  * at global facts only, so every rank decides alike.  Named in ops.def without op_. */
 typedef int (*shape_fn)(struct op_shapes *inout);
 
+/* Of shape functions: 0, or the refusal of truth values. */
+int shape_needs_numbers(const struct op_shapes *s);
+
 int op_shape_broadcast(struct op_shapes *inout);
 int op_shape_broadcast_float(struct op_shapes *inout);
 int op_shape_like_first(struct op_shapes *inout);
@@ -52,6 +55,7 @@ int op_shape_clamp(struct op_shapes *inout);
 int op_shape_pow_scalar(struct op_shapes *inout);
 int op_shape_pow(struct op_shapes *inout);
 int op_shape_broadcast_all(struct op_shapes *inout);
+int op_shape_broadcast_all_float(struct op_shapes *inout);
 int op_shape_truth(struct op_shapes *inout);
 int op_shape_bits(struct op_shapes *inout);
 int op_shape_where(struct op_shapes *inout);

@@ -27,6 +27,14 @@ static bool are_shapes_right(mesh_shape q, mesh_shape k, mesh_shape v)
     return fits && back(q, 1) == back(k, 1) && back(k, 2) == back(v, 2);
 }
 
+static int floats_only(mesh_dtype t)
+{
+    return dtype_kind(t) == DTYPE_FLOAT
+               ? 0
+               : err_set(MESH_EUNSUPPORTED, "scaled_dot_product_attention works on floating dtypes, not on %s",
+                         dtype_name(t));
+}
+
 /* q, k and v begin at input `first`. */
 static int check(struct op_shapes *s, int first)
 {
@@ -44,13 +52,13 @@ static int check(struct op_shapes *s, int first)
         return err_set(MESH_EINVAL, "scaled_dot_product_attention: q is %s, k %s, v %s: all must have one dtype",
                        dtype_name(t), dtype_name(s->in_dtype[first + 1]), dtype_name(s->in_dtype[first + 2]));
     }
-    if (dtype_kind(t) != DTYPE_FLOAT) {
-        return err_set(MESH_EUNSUPPORTED, "scaled_dot_product_attention works on floating dtypes, not on %s",
-                       dtype_name(t));
-    }
     if (s->attr.index[0] < 0) {
         return err_set(MESH_EINVAL, "scaled_dot_product_attention: the first row stands at place %lld of k",
                        (long long)s->attr.index[0]);
+    }
+    int r = floats_only(t);
+    if (r < 0) {
+        return r;
     }
     s->attr.index[1] = back(k, 3);
     s->attr.groups = back(k, 3) > 0 ? (int32_t)(back(q, 3) / back(k, 3)) : 1;
@@ -86,7 +94,7 @@ int op_shape_attention_stats(struct op_shapes *s)
     s->out[0] = s->in[0];
     s->out[0].dim[s->out[0].ndim - 1] = 2;
     s->out_dtype[0] = stats_dtype(s->in_dtype[0]);
-    return 0;
+    return floats_only(s->in_dtype[0]);
 }
 
 /* dy, q, k, v, stats */

@@ -56,7 +56,8 @@ static mesh_shape batch_of(mesh_shape s)
 int op_shape_matmul(struct op_shapes *s)
 {
     mesh_shape a = s->in[0], b = s->in[1], out = { .ndim = 0 };
-    int r = same_dtypes(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : same_dtypes(s);
     r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
     r = r < 0 ? r : need_dims(s, 1, 1, MESH_MAX_NDIM);
     if (r < 0) {
@@ -81,7 +82,8 @@ int op_shape_matmul(struct op_shapes *s)
 
 int op_shape_linear(struct op_shapes *s)
 {
-    int r = same_dtypes(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : same_dtypes(s);
     r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
     r = r < 0 ? r : need_dims(s, 1, 2, 2);
     if (r < 0) {
@@ -104,7 +106,8 @@ int op_shape_linear(struct op_shapes *s)
 
 int op_shape_linear_grad_input(struct op_shapes *s)
 {
-    int r = same_dtypes(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : same_dtypes(s);
     r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
     r = r < 0 ? r : need_dims(s, 1, 2, 2);
     if (r < 0) {
@@ -122,7 +125,8 @@ int op_shape_linear_grad_input(struct op_shapes *s)
 
 int op_shape_linear_grad_weight(struct op_shapes *s)
 {
-    int r = same_dtypes(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : same_dtypes(s);
     r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
     r = r < 0 ? r : need_dims(s, 1, 1, MESH_MAX_NDIM);
     if (r < 0) {
@@ -192,7 +196,8 @@ int op_shape_expand(struct op_shapes *s)
 
 int op_shape_expand_inverse(struct op_shapes *s)
 {
-    int r = shape_check(s->attr.shape, "sum_to");
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : shape_check(s->attr.shape, "sum_to");
     r = r < 0 ? r : check_expands(s, s->attr.shape, s->in[0]);
     result(s, s->attr.shape);
     return r;

@@ -188,7 +188,8 @@ int op_shape_repeat(struct op_shapes *s)
 
 int op_shape_repeat_backward(struct op_shapes *s)
 {
-    int r = shape_check(s->attr.shape, s->name);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : shape_check(s->attr.shape, s->name);
     result(s, s->attr.shape);
     return r < 0 ? r : check_repeats(s, s->attr.shape, s->in[0]);
 }
@@ -231,7 +232,8 @@ int op_shape_take_backward(struct op_shapes *s)
 {
     char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
     mesh_shape dy = { .ndim = 0 };
-    int r = find_dim(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : find_dim(s);
     r = r < 0 ? r : need_index(s, 2);
     r = r < 0 ? r : same_dtypes(s, 0, 1);
     r = r < 0 ? r : taken(s, s->in[2], &dy);
@@ -279,7 +281,8 @@ int op_shape_gather(struct op_shapes *s)
 int op_shape_scatter_add(struct op_shapes *s)
 {
     char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
-    int r = check_elements(s);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : check_elements(s);
     r = r < 0 ? r : same_dtypes(s, 0, 2);
     if (r == 0 && !shape_equal(s->in[1], s->in[2])) {
         r = err_set(MESH_ESHAPE, "%s: index %s and src %s must have one shape", s->name,

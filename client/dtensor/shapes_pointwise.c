@@ -51,9 +51,7 @@ int op_shape_number(struct op_shapes *s)
 {
     s->out[0] = s->in[0];
     s->out_dtype[0] = s->in_dtype[0];
-    return dtype_kind(s->in_dtype[0]) != DTYPE_BOOL
-               ? 0
-               : err_set(MESH_EUNSUPPORTED, "%s does not work on bool; mesh_cast() it to a number first", s->name);
+    return shape_needs_numbers(s);
 }
 
 /* An infinite bound is none. */
@@ -90,6 +88,13 @@ int op_shape_broadcast_all(struct op_shapes *s)
     }
     s->out_dtype[0] = s->in_dtype[0];
     return r;
+}
+
+int op_shape_broadcast_all_float(struct op_shapes *s)
+{
+    return dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT
+               ? op_shape_broadcast_all(s)
+               : err_set(MESH_EUNSUPPORTED, "%s: %s is not a floating dtype", s->name, dtype_name(s->in_dtype[0]));
 }
 
 int op_shape_pow(struct op_shapes *s)

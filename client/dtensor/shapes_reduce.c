@@ -44,7 +44,8 @@ static int refuse_nothing(const struct op_shapes *s)
 
 int op_shape_extreme(struct op_shapes *s)
 {
-    int r = reduced(s, s->in_dtype[0]);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : reduced(s, s->in_dtype[0]);
     return r < 0 ? r : refuse_nothing(s);
 }
 
@@ -62,7 +63,8 @@ int op_shape_reduce_float(struct op_shapes *s)
 /* The kernel finds indices in the whole tensor. */
 int op_shape_index(struct op_shapes *s)
 {
-    int r = reduced(s, MESH_I64);
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : reduced(s, MESH_I64);
     s->attr.shape = s->in[0];
     return r < 0 ? r : refuse_nothing(s);
 }
@@ -116,7 +118,8 @@ int op_shape_sort(struct op_shapes *s)
     s->out[0] = s->out[1] = s->in[0];
     s->out_dtype[0] = s->in_dtype[0];
     s->out_dtype[1] = MESH_I64;
-    return along(s);
+    int r = shape_needs_numbers(s);
+    return r < 0 ? r : along(s);
 }
 
 int op_shape_topk(struct op_shapes *s)
