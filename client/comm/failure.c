@@ -71,28 +71,33 @@ static int check_call(const mesh_group *g)
 }
 
 /* News for a call that is not there yet. */
-static int check_next(mesh_group *g)
+static int check_next(mesh_group *g, const struct frame_header *header)
 {
-    char call[160];
+    char call[160], text[100];
     pthread_mutex_lock(&g->lock);
     uint64_t next = g->n_calls + 1;
     pthread_mutex_unlock(&g->lock);
-    snprintf(call, sizeof call, "seq %" PRIu64 " of group %s", next, g->name);
+    if (header != NULL) {
+        snprintf(call, sizeof call, "%s (seq %" PRIu64 " of group %s)", call_text(header, text, sizeof text), next,
+                 g->name);
+    } else {
+        snprintf(call, sizeof call, "seq %" PRIu64 " of group %s", next, g->name);
+    }
     return check_news(g, call);
 }
 
-int failure_of_start(mesh_group *g)
+int failure_of_start(mesh_group *g, const struct frame_header *header)
 {
     struct mesh_session *s = g->session;
     uint64_t epoch = atomic_load_explicit(&s->epoch, memory_order_acquire);
     bool is_news = epoch != atomic_load_explicit(&g->checked_epoch, memory_order_relaxed);
     if (atomic_load_explicit(&s->is_aborted, memory_order_acquire)) {
-        return check_next(g);
+        return check_next(g, header);
     }
     if (atomic_load_explicit(&g->is_poisoned, memory_order_acquire)) {
         return poisoned(g);
     }
-    int r = is_news ? check_next(g) : 0;
+    int r = is_news ? check_next(g, header) : 0;
     if (r < 0) {
         group_poison(g, err_last());
         return r;

@@ -87,7 +87,7 @@ static int check(mesh_group *g, const mesh_transfer *t)
         return err_set(MESH_EINVAL, "the buffer is NULL, but for %zu elements", t->count);
     }
     r = check_peer(g, t);
-    return r < 0 ? r : failure_of_start(g);
+    return r < 0 ? r : failure_of_start(g, NULL);
 }
 
 /* Beginning -------------------------------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ static void begin(struct message *m)
     pthread_mutex_lock(&p->lock);
     p->n_open++;
     if (p->is_over) {
-        (void)failure_of_start(g);
+        (void)failure_of_start(g, NULL);
         m->work.error = *err_last();
         p2p_over(p, m);
     } else if (!m->is_send) {

@@ -168,7 +168,7 @@ static void name_message(const struct p2p *p)
 
 static bool has_news(struct p2p *p)
 {
-    if (failure_of_start(p->group) == 0) {
+    if (failure_of_start(p->group, NULL) == 0) {
         return false;
     }
     if (err_last()->status == MESH_EPOISONED) { /* the reason itself, which stands since is_poisoned does */

@@ -24,7 +24,8 @@ void control_request(mesh_group *g);
 void control_nudge(mesh_group *g);
 
 /* failure.c: what ends works before their time. */
-int failure_of_start(mesh_group *g);                     /* may a new call begin?  0 or the status */
+/* May a new call begin?  0 or the status.  header: of a collective, for the sentence; NULL of a message. */
+int failure_of_start(mesh_group *g, const struct frame_header *header);
 void group_poison(mesh_group *g, const mesh_error *why); /* the first reason stands; any thread */
 void fail_all(mesh_group *g); /* every work ends with this thread's last error, which poisons the group */
 void fail_timed_out(mesh_group *g);

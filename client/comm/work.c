@@ -85,7 +85,6 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
 {
     int r = work_check_group(g);
     r = r < 0 ? r : call_prepare(&w->call, call, g->size, g->rank);
-    r = r < 0 ? r : failure_of_start(g);
     if (r < 0) {
         return r;
     }
@@ -98,6 +97,9 @@ int work_start(struct mesh_work *w, mesh_group *g, const struct collective_call 
     w->error.status = MESH_OK;
     w->header = (struct frame_header){ .generation = g->session->generation, .group = g->id };
     call_header(&w->call, &w->header);
+    if ((r = failure_of_start(g, &w->header)) < 0) {
+        return r;
+    }
     int64_t now_ns = clock_now_ns();
     w->begun_ms = now_ns / 1000000;
     w->deadline_ms = w->begun_ms + (call->timeout_ms > 0 ? call->timeout_ms : g->session->timeout_ms);
