@@ -80,6 +80,14 @@ START_TEST(bench_times_other_calls_when_they_are_asked_for)
 }
 END_TEST
 
+START_TEST(sums_of_many_ranks_are_right_in_16_bits)
+{
+    CTL(&p, NULL, "bench", "-n", "18", "--sizes", "72", "--collectives", "all_reduce_bf16"); /* 18 ranks: over 2^8 */
+    ck_assert_msg(count_text(p.out.text, "\n") == 2, "%s%s", p.out.text, p.err.text);
+    ctl_expect(&p, 0, NULL, NULL);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *suite = suite_create("bench");
@@ -88,6 +96,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_plan_is_printed_round_by_round);
     tcase_add_test(cases, bench_prints_a_json_line_per_collective_and_size);
     tcase_add_test(cases, bench_times_other_calls_when_they_are_asked_for);
+    tcase_add_test(cases, sums_of_many_ranks_are_right_in_16_bits);
     suite_add_tcase(suite, cases);
     return suite;
 }
