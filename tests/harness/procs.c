@@ -50,10 +50,24 @@ static void change_environment(const char *const *changes)
     }
 }
 
+/* Check handles these by ending the whole test, which a child must not do before it has become another program. */
+static sigset_t ending_signals(void)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    return set;
+}
+
 static _Noreturn void run_child(const struct proc_options *o, int input_fd, int out_fd, int err_fd)
 {
+    sigset_t ending = ending_signals();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGINT, SIG_DFL);
+    (void)sigprocmask(SIG_UNBLOCK, &ending, NULL);
     change_environment(o->environment);
     bool is_ready = dup2(input_fd, STDIN_FILENO) >= 0 && dup2(out_fd, STDOUT_FILENO) >= 0 &&
                     dup2(err_fd, STDERR_FILENO) >= 0 && (o->folder == NULL || chdir(o->folder) == 0);
@@ -77,11 +91,14 @@ void proc_start(struct proc *p, const struct proc_options *o)
     ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
     ck_assert_int_eq(pipe2(err, O_CLOEXEC), 0);
     ck_assert_int_eq(pipe2(in, O_CLOEXEC), 0);
+    sigset_t ending = ending_signals();
+    (void)sigprocmask(SIG_BLOCK, &ending, NULL);
     pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         run_child(o, in[0], out[1], err[1]);
     }
+    (void)sigprocmask(SIG_UNBLOCK, &ending, NULL);
+    ck_assert_int_ge(pid, 0);
     (void)close(in[0]);
     (void)close(out[1]);
     (void)close(err[1]);
