@@ -6,7 +6,6 @@
 #include "autograd/grads.h"
 #include "base/dtype.h"
 #include "base/error.h"
-#include "tensor/shape.h"
 
 /* The narrowest first; each holds all before it, but for the pairs below. */
 static const int width[] = { [MESH_BOOL] = 0, [MESH_U8] = 1,   [MESH_I8] = 2,  [MESH_I32] = 3, [MESH_I64] = 4,
@@ -39,18 +38,43 @@ mesh_dtensor *cast_to(mesh_dtensor *x, mesh_dtype t)
     return ag_apply(OP_cast, in, &attr, out) < 0 ? NULL : out[0];
 }
 
-int promote_pair(const char *name, mesh_dtensor **in, int first)
+/* false: nothing to do, or several meshes, which is for the operator to refuse. */
+static bool find_promoted(mesh_dtensor *const *in, uint32_t which, mesh_dtype *ret_dtype)
 {
-    mesh_dtensor *a = in[first], *b = in[first + 1];
-    if (a->dtype == b->dtype || a->mesh != b->mesh) {
+    const mesh_dtensor *first = NULL;
+    bool differ = false;
+    for (int i = 0; i < OP_MAX_INPUTS && which >> i != 0; i++) {
+        if ((which >> i & 1) == 0 || in[i] == NULL) {
+            continue;
+        }
+        if (first != NULL && in[i]->mesh != first->mesh) {
+            return false;
+        }
+        differ = differ || (first != NULL && in[i]->dtype != first->dtype);
+        *ret_dtype = first == NULL ? in[i]->dtype : dtype_promoted(*ret_dtype, in[i]->dtype);
+        first = first != NULL ? first : in[i];
+    }
+    return differ;
+}
+
+int promote(const struct op_row *op, mesh_dtensor **in, uint32_t which, const struct op_attr *attr)
+{
+    static const struct op_attr none = { .dims = 0 };
+    struct op_shapes s;
+    mesh_dtype t = MESH_F32;
+    if (!find_promoted(in, which, &t)) {
         return 0;
     }
-    mesh_shape any;
-    int r = shape_broadcast(a->shape, b->shape, name, &any); /* before a cast may have to reduce pending integers */
-    mesh_dtype t = dtype_promoted(a->dtype, b->dtype);
-    for (int i = first; r == 0 && i < first + 2; i++) {
-        in[i] = cast_to(in[i], t);
-        r = in[i] == NULL ? (int)mesh_last_error()->status : 0;
+    op_facts(op, in, attr != NULL ? attr : &none, &s);
+    for (int i = 0; i < op->n_in; i++) {
+        s.in_dtype[i] = which >> i & 1 ? t : s.in_dtype[i];
+    }
+    int r = op->shape(&s);
+    for (int i = 0; r == 0 && i < OP_MAX_INPUTS && which >> i != 0; i++) {
+        if (which >> i & 1 && in[i] != NULL) {
+            in[i] = cast_to(in[i], t);
+            r = in[i] == NULL ? (int)mesh_last_error()->status : 0;
+        }
     }
     return r;
 }

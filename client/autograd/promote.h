@@ -12,7 +12,8 @@ mesh_dtype dtype_promoted(mesh_dtype a, mesh_dtype b);
 /* x itself when it has that dtype; else a new tensor of the innermost scope; NULL: error set. */
 mesh_dtensor *cast_to(mesh_dtensor *x, mesh_dtype t);
 
-/* Inputs first and first + 1, which are not NULL, become of one dtype.  0 or a status with the error set. */
-int promote_pair(const char *name, mesh_dtensor **in, int first);
+/* Those inputs of the set `which` that are there become of one dtype.  What else the operator refuses it refuses before: a cast
+ * may have to reduce pending integers.  attr NULL: none.  0 or a status with the error set. */
+int promote(const struct op_row *op, mesh_dtensor **in, uint32_t which, const struct op_attr *attr);
 
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "autograd/grads.h"
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "autograd/sharded.h"
 #include "base/error.h"
@@ -60,6 +61,7 @@ MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, me
     struct op_attr attr = { .value = { has_scale ? o->scale : 1 / sqrt((double)width) },
                             .index = { o->first },
                             .mode = o->is_causal };
-    int r = attend(in, &attr, &y);
+    int r = promote(&op_table[OP_attention], in, 0x7, &attr);
+    r = r < 0 ? r : attend(in, &attr, &y);
     return r < 0 ? scope_fail(r) : y;
 }

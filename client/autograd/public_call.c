@@ -31,25 +31,21 @@ mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct 
     return r < 0 ? scope_fail(r) : out[0];
 }
 
+mesh_dtensor *public_promoted(enum op_id id, mesh_dtensor **in, uint32_t which, const struct op_attr *attr)
+{
+    int r = promote(&op_table[id], in, which, attr);
+    return r < 0 ? scope_fail(r) : public_apply(id, in, attr);
+}
+
 mesh_dtensor *public_op1(const char *public_function, enum op_id id, mesh_dtensor *x, const struct op_attr *attr)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x };
     return public_enter(public_function, in, 1) ? public_apply(id, in, attr) : NULL;
 }
 
-mesh_dtensor *public_op2(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b)
-{
-    mesh_dtensor *in[OP_MAX_INPUTS] = { a, b };
-    return public_enter(public_function, in, 2) ? public_apply(id, in, NULL) : NULL;
-}
-
 mesh_dtensor *public_pair(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b,
                           const struct op_attr *attr)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { a, b };
-    if (!public_enter(public_function, in, 2)) {
-        return NULL;
-    }
-    int r = promote_pair(op_table[id].name, in, 0);
-    return r < 0 ? scope_fail(r) : public_apply(id, in, attr);
+    return public_enter(public_function, in, 2) ? public_promoted(id, in, 0x3, attr) : NULL;
 }

@@ -11,11 +11,13 @@ bool public_enter(const char *public_function, mesh_dtensor *const *in, int n);
 /* Output 0 of the operator, or NULL and the scope has failed. */
 mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr);
 
-/* Whole, for operators of one or two inputs without further ado; attr NULL: none. */
-mesh_dtensor *public_op1(const char *public_function, enum op_id id, mesh_dtensor *x, const struct op_attr *attr);
-mesh_dtensor *public_op2(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b);
+/* The same, once the inputs of the set `which` are of one dtype (promote.h). */
+mesh_dtensor *public_promoted(enum op_id id, mesh_dtensor **in, uint32_t which, const struct op_attr *attr);
 
-/* As public_op2(), for elementwise operators: inputs of two dtypes are first brought to one (promote.h). */
+/* Whole, for operators of one input without further ado; attr NULL: none. */
+mesh_dtensor *public_op1(const char *public_function, enum op_id id, mesh_dtensor *x, const struct op_attr *attr);
+
+/* The same of two inputs, which are first brought to one dtype. */
 mesh_dtensor *public_pair(const char *public_function, enum op_id id, mesh_dtensor *a, mesh_dtensor *b,
                           const struct op_attr *attr);
 

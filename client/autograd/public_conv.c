@@ -3,6 +3,7 @@
 #include <mesh/ops_matrix.h>
 
 #include "autograd/grads.h"
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "base/error.h"
 #include "core/scope.h"
@@ -35,11 +36,10 @@ static int check_bias(const mesh_dtensor *weight, const mesh_dtensor *bias)
     if (bias == NULL || weight->shape.ndim != 4) { /* the latter is for the operator to say */
         return 0;
     }
-    if (bias->shape.ndim != 1 || bias->shape.dim[0] != weight->shape.dim[0]) {
-        return err_set(MESH_ESHAPE, "conv2d: the bias is %s: one number for each of %lld channels is needed",
-                       shape_text(bias->shape, b, sizeof b), (long long)weight->shape.dim[0]);
-    }
-    return bias->dtype == weight->dtype ? 0 : err_set(MESH_EINVAL, "conv2d: bias and weight must have one dtype");
+    return bias->shape.ndim == 1 && bias->shape.dim[0] == weight->shape.dim[0]
+               ? 0
+               : err_set(MESH_ESHAPE, "conv2d: the bias is %s: one number for each of %lld channels is needed",
+                         shape_text(bias->shape, b, sizeof b), (long long)weight->shape.dim[0]);
 }
 
 MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor *bias,
@@ -58,6 +58,8 @@ MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, me
         attr.dim[d] = o->stride[d] != 0 ? o->stride[d] : 1;
     }
     int r = check_bias(weight, bias);
+    r = r < 0 ? r : promote(&op_table[OP_conv2d], in, 0x7, &attr);
+    bias = in[2];
     in[2] = NULL;
     mesh_dtensor *y = r < 0 ? scope_fail(r) : public_apply(OP_conv2d, in, &attr);
     mesh_dtensor *b = y == NULL || bias == NULL ? NULL : as_channels(bias);

@@ -136,12 +136,9 @@ static int apply_rows(enum op_id rows, enum op_id sum, mesh_dtensor *const *in, 
 /* The checks of the operator itself, before anything is sent. */
 static int check(mesh_dtensor *const *in, const struct op_attr *attr)
 {
-    struct op_shapes s = { .name = "cross_entropy", .n_in = 2, .n_out = 1, .attr = *attr };
-    for (int i = 0; i < 2; i++) {
-        s.has[i] = true;
-        s.in[i] = in[i]->shape;
-        s.in_dtype[i] = in[i]->dtype;
-    }
+    struct op_shapes s;
+    op_facts(&op_table[OP_cross_entropy_rows], in, attr, &s);
+    s.name = "cross_entropy";
     int r = op_table[OP_cross_entropy_rows].shape(&s);
     bool is_known_to_all = is_whole(in[1]) && in[1]->mesh->n_ranks == mesh_world_size();
     struct loss_rows rows = { .all_classes = (int64_t)attr->value[1], .ignored = attr->index[0] };

@@ -12,6 +12,7 @@
 
 #include "autograd/custom.h"
 #include "autograd/grads.h"
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "base/dtype.h"
 #include "base/error.h"
@@ -97,11 +98,7 @@ static int read_equation(const char *text, char *ret_equation)
 
 static int check_inputs(const mesh_dtensor *a, const mesh_dtensor *b)
 {
-    if (a->dtype != b->dtype) {
-        return err_set(MESH_EINVAL, "einsum: argument 1 is %s but argument 2 is %s: both must have one dtype",
-                       dtype_name(a->dtype), dtype_name(b->dtype));
-    }
-    return dtype_kind(a->dtype) != DTYPE_BOOL
+    return dtype_kind(dtype_promoted(a->dtype, b->dtype)) != DTYPE_BOOL
                ? 0
                : err_set(MESH_EUNSUPPORTED, "einsum does not work on bool; mesh_cast() it to a number first");
 }
@@ -124,6 +121,7 @@ MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_d
         .name = "einsum", .n_in = 2, .rule = text, .linear = MESH_OP_LINEAR_EACH, .kernel = kernel, .gradient = gradient
     };
     struct mesh_op *op = custom_find_or_make(&cls);
-    r = op == NULL ? (int)mesh_last_error()->status : custom_apply(op, in, &none, out);
+    r = op == NULL ? (int)mesh_last_error()->status : promote(&op->row, in, 0x3, &none);
+    r = r < 0 ? r : custom_apply(op, in, &none, out);
     return r < 0 ? scope_fail(r) : out[0];
 }

@@ -7,13 +7,13 @@
 #include "core/scope.h"
 #include "tensor/shape.h"
 
-/* n inputs, the first of which is indexed along dim. */
-static mesh_dtensor *along(enum op_id id, mesh_dtensor *const *in, int dim, int mode)
+/* The first input is indexed along dim; those of the set `values` become of one dtype. */
+static mesh_dtensor *along(enum op_id id, mesh_dtensor **in, uint32_t values, int dim, int mode)
 {
     int d = 0, r = shape_dim(in[0]->shape, dim, op_table[id].name, &d);
     struct op_attr attr = { .mode = mode };
     attr.dim[0] = d;
-    return r < 0 ? scope_fail(r) : public_apply(id, in, &attr);
+    return r < 0 ? scope_fail(r) : public_promoted(id, in, values, &attr);
 }
 
 MESH_API mesh_dtensor *mesh_index_select(mesh_dtensor *x, mesh_dtensor *index, int dim)
@@ -27,19 +27,19 @@ MESH_API mesh_dtensor *mesh_index_select(mesh_dtensor *x, mesh_dtensor *index, i
         return scope_fail(err_set(MESH_ESHAPE, "index_select: the index is %s: it must have one dim",
                                   shape_text(index->shape, text, sizeof text)));
     }
-    return along(OP_index_select, in, dim, INDEX_FROM_END);
+    return along(OP_index_select, in, 0x1, dim, INDEX_FROM_END);
 }
 
 MESH_API mesh_dtensor *mesh_take_along_dim(mesh_dtensor *x, mesh_dtensor *index, int dim)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, index };
-    return public_enter(__func__, in, 2) ? along(OP_gather, in, dim, INDEX_FROM_END) : NULL;
+    return public_enter(__func__, in, 2) ? along(OP_gather, in, 0x1, dim, INDEX_FROM_END) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_scatter_add(mesh_dtensor *x, mesh_dtensor *index, mesh_dtensor *src, int dim)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, index, src };
-    return public_enter(__func__, in, 3) ? along(OP_scatter_add, in, dim, INDEX_FROM_END) : NULL;
+    return public_enter(__func__, in, 3) ? along(OP_scatter_add, in, 0x5, dim, INDEX_FROM_END) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_embedding(mesh_dtensor *weight, mesh_dtensor *ids)
@@ -53,7 +53,7 @@ MESH_API mesh_dtensor *mesh_embedding(mesh_dtensor *weight, mesh_dtensor *ids)
         return scope_fail(err_set(MESH_ESHAPE, "embedding: the weight is %s: it must be [rows, width]",
                                   shape_text(weight->shape, text, sizeof text)));
     }
-    return along(OP_embedding, in, 0, INDEX_IS_EMBEDDING);
+    return along(OP_embedding, in, 0x1, 0, INDEX_IS_EMBEDDING);
 }
 
 MESH_API mesh_dtensor *mesh_one_hot(mesh_dtensor *index, int64_t num_classes)

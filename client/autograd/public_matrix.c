@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_matrix.h>
 
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "base/error.h"
 #include "core/scope.h"
@@ -20,12 +21,12 @@ MESH_API mesh_dtensor *mesh_bmm(mesh_dtensor *a, mesh_dtensor *b)
         return scope_fail(err_set(MESH_ESHAPE, "bmm: %s x %s: [b, m, k] and [b, k, n] with one b are needed",
                                   shape_text(a->shape, x, sizeof x), shape_text(b->shape, y, sizeof y)));
     }
-    return public_apply(OP_matmul, in, NULL);
+    return public_promoted(OP_matmul, in, 0x3, NULL);
 }
 
 MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dtensor *b)
 {
-    mesh_dtensor *in[OP_MAX_INPUTS] = { bias, a, b }, *product = NULL;
+    mesh_dtensor *in[OP_MAX_INPUTS] = { a, b, bias }, *product = NULL;
     mesh_shape all = { .ndim = 0 };
     if (!public_enter(__func__, in, 3)) {
         return NULL;
@@ -42,6 +43,7 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
         r = err_set(MESH_ESHAPE, "addmm: a bias of %s does not broadcast to the product's [%lld,%lld]",
                     shape_text(bias->shape, x, sizeof x), (long long)a->shape.dim[0], (long long)b->shape.dim[1]);
     }
-    r = r < 0 ? r : ag_apply(OP_matmul, (mesh_dtensor *[OP_MAX_INPUTS]){ a, b }, NULL, &product);
-    return r < 0 ? scope_fail(r) : public_apply(OP_add, (mesh_dtensor *[OP_MAX_INPUTS]){ bias, product }, NULL);
+    r = r < 0 ? r : promote(&op_table[OP_matmul], in, 0x7, NULL);
+    r = r < 0 ? r : ag_apply(OP_matmul, (mesh_dtensor *[OP_MAX_INPUTS]){ in[0], in[1] }, NULL, &product);
+    return r < 0 ? scope_fail(r) : public_apply(OP_add, (mesh_dtensor *[OP_MAX_INPUTS]){ in[2], product }, NULL);
 }

@@ -25,7 +25,7 @@ static int mse_loss(mesh_dtensor **in, mesh_reduction reduction, mesh_dtensor **
 {
     int r = check(in[0], in[1], reduction);
     struct op_attr all = { .dims = (UINT32_C(1) << in[0]->shape.ndim) - 1 };
-    r = r < 0 ? r : promote_pair("mse_loss", in, 0);
+    r = r < 0 ? r : promote(&op_table[OP_squared_difference], in, 0x3, NULL);
     for (int i = 0; r == 0 && i < 2; i++) { /* once, not again for the gradient */
         in[i] = settled(in[i]);
         r = in[i] != NULL ? 0 : (int)mesh_last_error()->status;

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_reduce.h>
 
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "autograd/sharded.h"
 #include "base/error.h"
@@ -16,14 +17,8 @@ static uint32_t last_dims(mesh_shape s, int n)
 /* The shape function's checks, before anything is sent. */
 static int check(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr)
 {
-    struct op_shapes s = { .name = op_table[id].name, .n_in = op_table[id].n_in, .n_out = 1, .attr = *attr };
-    for (int i = 0; i < s.n_in; i++) {
-        s.has[i] = in[i] != NULL;
-        if (in[i] != NULL) {
-            s.in[i] = in[i]->shape;
-            s.in_dtype[i] = in[i]->dtype;
-        }
-    }
+    struct op_shapes s;
+    op_facts(&op_table[id], in, attr, &s);
     return op_table[id].shape(&s);
 }
 
@@ -40,10 +35,11 @@ static mesh_dtensor *by_shards(mesh_dtensor *const *in, const struct op_attr *at
 static mesh_dtensor *normalize(enum op_id id, mesh_dtensor **in, int n, double eps)
 {
     struct op_attr attr = { .index = { n }, .value = { eps }, .mode = id == OP_rms_norm };
-    if (!is_sharded_along(in[0], last_dims(in[0]->shape, n))) {
+    int r = promote(&op_table[id], in, 0x7, &attr);
+    if (r == 0 && !is_sharded_along(in[0], last_dims(in[0]->shape, n))) {
         return public_apply(id, in, &attr);
     }
-    int r = check(id, in, &attr);
+    r = r < 0 ? r : check(id, in, &attr);
     for (int i = 0; r == 0 && i < op_table[id].n_in; i++) {
         mesh_dtensor *x = settled(in[i]);
         r = x == NULL && in[i] != NULL ? (int)mesh_last_error()->status : 0;

@@ -60,13 +60,13 @@ MESH_API mesh_dtensor *mesh_tanh(mesh_dtensor *x)
 
 MESH_API mesh_dtensor *mesh_matmul(mesh_dtensor *a, mesh_dtensor *b)
 {
-    return public_op2(__func__, OP_matmul, a, b);
+    return public_pair(__func__, OP_matmul, a, b, NULL);
 }
 
 MESH_API mesh_dtensor *mesh_linear(mesh_dtensor *x, mesh_dtensor *w, mesh_dtensor *bias)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, w, bias };
-    return public_enter(__func__, in, 2) ? public_apply(OP_linear, in, NULL) : NULL;
+    return public_enter(__func__, in, 2) ? public_promoted(OP_linear, in, 0x7, NULL) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_transpose(mesh_dtensor *x, int dim0, int dim1)

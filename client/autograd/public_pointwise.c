@@ -79,11 +79,7 @@ MESH_API mesh_dtensor *mesh_lerp(mesh_dtensor *a, mesh_dtensor *b, double weight
 MESH_API mesh_dtensor *mesh_where(mesh_dtensor *condition, mesh_dtensor *a, mesh_dtensor *b)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { condition, a, b };
-    if (!public_enter(__func__, in, 3)) {
-        return NULL;
-    }
-    int r = promote_pair("where", in, 1);
-    return r < 0 ? scope_fail(r) : public_apply(OP_where, in, NULL);
+    return public_enter(__func__, in, 3) ? public_promoted(OP_where, in, 0x6, NULL) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_masked_fill(mesh_dtensor *x, mesh_dtensor *mask, double value)
@@ -124,7 +120,7 @@ MESH_API bool mesh_equal(mesh_dtensor *a, mesh_dtensor *b)
         return false;
     }
     bool was_on = tape_set(false);
-    int r = promote_pair("equal", in, 0);
+    int r = promote(&op_table[OP_ne], in, 0x3, NULL);
     r = r < 0 ? r : apply_plain(OP_ne, in, NULL, differs);
     r = r < 0 ? r : dtensor_has_none(differs[0], &is_equal);
     tape_set(was_on);

@@ -103,10 +103,9 @@ _Static_assert(offsetof(struct op_attr, dims) % 8 == 0 && sizeof(struct op_attr)
 _Static_assert(MESH_MAX_NDIM < 16 && MESH_BXOR < 16 && MESH_BOOL < 16 && MESH_MAX_MESH_NDIM * 12 + 8 <= 64,
                "facts fit a word");
 
-static void find_facts(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
-                       struct op_shapes *ret_shapes)
+void op_facts(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr, struct op_shapes *ret_facts)
 {
-    struct op_shapes *s = ret_shapes;
+    struct op_shapes *s = ret_facts;
     memset(s, 0, sizeof *s);
     s->name = op->name;
     s->n_in = op->n_in;
@@ -215,7 +214,7 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     mesh_placements now[OP_MAX_INPUTS] = { { .n = 0 } };
     struct decision d;
     memset(&d, 0, sizeof d);
-    find_facts(op, in, attr, &s);
+    op_facts(op, in, attr, &s);
     int r = op->shape(&s);
     for (int o = 0; r == 0 && o < op->n_out; o++) {
         r = shape_check(s.out[o], op->name);

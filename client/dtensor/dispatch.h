@@ -45,6 +45,10 @@ const struct op_row *op_find(const char *name); /* NULL: no such row */
  * set: legality is decided from global facts before any traffic.  No tape: autograd/apply.c adds it. */
 int op_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out);
 
+/* What a shape function looks at. */
+void op_facts(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
+              struct op_shapes *ret_facts);
+
 /* What output 0 would be, without any work or traffic; refuses as op_apply() does. */
 struct op_outcome {
     mesh_shape shape;

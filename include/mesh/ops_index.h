@@ -50,7 +50,7 @@ MESH_API mesh_dtensor *mesh_take_along_dim(mesh_dtensor *x, mesh_dtensor *index,
  * Placements  all sharded alike over another dim of equal extents: y alike.  x over dim: y alike, nothing moves but
  *             index and src.  index and src over dim, x Partial(sum): y Partial(sum).  x and src Partial(sum): y too.
  * Rounding    added in the order of src within a rank, then over ranks in a fixed order.
- * Errors      MESH_ESHAPE; MESH_EINVAL for an index or a dim out of range, or different dtypes of x and src.
+ * Errors      MESH_ESHAPE; MESH_EINVAL for an index or a dim out of range.
  * Gradient    of x: dy; of src: mesh_take_along_dim() of dy. */
 MESH_API mesh_dtensor *mesh_scatter_add(mesh_dtensor *x, mesh_dtensor *index, mesh_dtensor *src, int dim);
 

@@ -20,7 +20,7 @@ MESH_API mesh_dtensor *mesh_bmm(mesh_dtensor *a, mesh_dtensor *b);
  *
  * Shapes      a [m, k], b [k, n]; bias broadcasts to the result, [m, n].
  * Placements  as mesh_matmul(); where the product is Partial(sum), bias is added once.
- * Errors      MESH_ESHAPE; MESH_EINVAL for different dtypes. */
+ * Errors      MESH_ESHAPE. */
 MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dtensor *b);
 
 /* The product of two tensors that an equation names: mesh_einsum("bmk,bkn->bmn", a, b).
@@ -32,7 +32,7 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
  * Placements  any letter may be sharded, where it stands in both inputs on both: a letter of the result gives a result
  *             sharded there, another one Partial(sum).  One input Partial(sum) or Partial(avg), the other Replicate: the
  *             result alike.
- * Errors      MESH_EINVAL for an equation that is none, or different dtypes; MESH_ESHAPE; MESH_EUNSUPPORTED for bool. */
+ * Errors      MESH_EINVAL for an equation that is none; MESH_ESHAPE; MESH_EUNSUPPORTED for bool. */
 MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_dtensor *b);
 
 typedef struct mesh_conv2d_options {
@@ -57,7 +57,7 @@ typedef struct mesh_conv2d_options {
  *             redistributed.
  * Cost        scratch of c / groups kh kw numbers for each place of one image of the result.
  * Errors      MESH_ESHAPE; MESH_EINVAL for a stride or a dilation below 0, a padding below 0, groups that do not divide the
- *             channels or different dtypes; MESH_EUNSUPPORTED for integers. */
+ *             channels; MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor *bias,
                                        const mesh_conv2d_options *o);
 #define mesh_conv2d(x, weight, ...)        mesh_conv2d_((x), (weight), __VA_ARGS__, .size = sizeof(mesh_conv2d_options))
@@ -81,7 +81,7 @@ typedef struct mesh_attention_options {
  * Cost        tile by tile: the scores are never held as a whole.  Scratch of 2 x 64 x 256 numbers; for the gradient one number
  *             per row is kept, and the scores are computed again, twice.
  * Rounding    of 16-bit floats: computed in f32, rounded once.
- * Errors      MESH_ESHAPE; MESH_EINVAL for different dtypes or a `first` below 0; MESH_EUNSUPPORTED for integers.
+ * Errors      MESH_ESHAPE; MESH_EINVAL for a `first` below 0; MESH_EUNSUPPORTED for integers.
  * Source      Vaswani et al. 2017, "Attention is all you need"; Dao et al. 2022, "FlashAttention", for the tiles; Ainslie et al.
  *             2023, "GQA", for fewer heads of k. */
 MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, mesh_dtensor *k, mesh_dtensor *v,

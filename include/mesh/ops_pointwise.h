@@ -5,9 +5,7 @@
  * in f32 and rounded once, as by all operators; where integers have the same function (abs, sign, square, pow, clamp,
  * ceil, floor, round, maximum, minimum, comparisons, where, masked_fill, tril, triu) i8 u8 i32 i64 too, which wrap.
  *
- * Inputs of two dtypes are first brought to one, here and in mesh_add(), mesh_sub(), mesh_mul(), mesh_div(): bool <
- * integers < floats, of one kind the wider (i32 + i64: i64; i64 + f32: f32; u8 + i8: i32; f16 + bf16: f32).  A C number
- * never changes the dtype: one that the tensor cannot hold is MESH_EINVAL.
+ * A C number never changes the dtype: one that the tensor cannot hold is MESH_EINVAL.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_OPS_POINTWISE_H
 #define MESH_OPS_POINTWISE_H

@@ -251,6 +251,70 @@ CASE(two_dtypes_become_the_wider_one)
     return 0;
 }
 
+static mesh_dtensor *attended(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_scaled_dot_product_attention(a, b, b);
+}
+static mesh_dtensor *convolved(mesh_dtensor *a, mesh_dtensor *b)
+{
+    mesh_shape image = SHAPE(1, 1, 2, 2);
+    return mesh_conv2d(mesh_reshape(a, image), mesh_reshape(b, image), mesh_reshape(mesh_sum(a), SHAPE(1)));
+}
+static mesh_dtensor *summed_products(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_einsum("mk,nk->mn", a, b);
+}
+static mesh_dtensor *with_bias(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_linear(a, a, mesh_select(b, 0, 0));
+}
+static mesh_dtensor *biased(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_addmm(a, b, b);
+}
+static mesh_dtensor *stacked(mesh_dtensor *a, mesh_dtensor *b)
+{
+    mesh_shape one = SHAPE(1, 2, 2);
+    return mesh_bmm(mesh_reshape(a, one), mesh_reshape(b, one));
+}
+static mesh_dtensor *normalized(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_layer_norm(a, 1, mesh_select(b, 0, 0), mesh_select(a, 0, 1), 1e-5);
+}
+static mesh_dtensor *normalized_rms(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_rms_norm(a, 1, mesh_select(b, 0, 0), 1e-5);
+}
+static mesh_dtensor *scattered(mesh_dtensor *a, mesh_dtensor *b)
+{
+    return mesh_scatter_add(a, mesh_cast(mesh_zeros_like(a), MESH_I64), b, 0);
+}
+
+/* Whatever meets in a product is as if it had been cast by hand, and the gradient is cast back. */
+CASE(products_and_norms_of_two_dtypes_become_the_wider_one)
+{
+    static mesh_dtensor *(*const functions[])(mesh_dtensor * a, mesh_dtensor * b) = {
+        mesh_matmul, attended, convolved,  summed_products, with_bias,
+        biased,      stacked,  normalized, normalized_rms,  scattered,
+    };
+    static const mesh_dtype narrower[] = { MESH_I32, MESH_F16, MESH_F32 };
+    for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
+        for (int k = 0; k < 6; k++) {
+            mesh_dtensor *x = laid(m, mesh_shard(k % 2), SHAPE(2, 2), MESH_F64, VALUES(1, 2, -3, 5));
+            mesh_dtensor *y = laid(m, mesh_shard(0), SHAPE(2, 2), MESH_F64, VALUES(0.5, -1, 4, 0.25));
+            mesh_dtensor *narrow = mesh_detach(mesh_cast(x, narrower[k / 2]));
+            narrow = k / 2 > 0 ? mesh_requires_grad(narrow, true) : narrow;
+            mesh_dtensor *one = functions[f](narrow, y), *turned = functions[f](y, narrow);
+            REQUIRE(one != NULL && turned != NULL);
+            REQUIRE(mesh_dtype_of(one) == MESH_F64 && mesh_dtype_of(turned) == MESH_F64);
+            REQUIRE(mesh_equal(one, functions[f](x, y)) && mesh_equal(turned, functions[f](y, x)));
+            REQUIRE(k / 2 == 0 || mesh_backward(mesh_sum(one)) == 0);
+            REQUIRE(k / 2 == 0 || mesh_dtype_of(mesh_grad(narrow)) == narrower[k / 2]);
+        }
+    }
+    return 0;
+}
+
 CASE(a_gradient_has_its_tensors_dtype)
 {
     mesh_dtensor *x = mesh_requires_grad(laid(m, mesh_shard(0), SHAPE(3), MESH_F32, VALUES(1, 2, 3)), true);
@@ -375,6 +439,16 @@ static int refused(mesh_status status, const char *words)
         (void)!mesh_scope_end(scope);                                                                                  \
     } while (0)
 
+CASE(what_cannot_be_multiplied_is_refused_before_a_cast)
+{
+    mesh_dtensor *x = laid(m, mesh_partial(MESH_SUM), SHAPE(2, 3), MESH_I32, VALUES(1, 2, 3, 4, 5, 6));
+    mesh_comm_reset();
+    REFUSED(mesh_matmul(x, laid(m, mesh_replicate(), SHAPE(2, 2), MESH_F32, VALUES(1, 0, 0, 1))), MESH_ESHAPE,
+            "3 != 2");
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
+    return 0;
+}
+
 CASE(refusals_name_operator_argument_and_way_out_case118)
 {
     mesh_device_mesh *other = mesh_init_device_mesh("cpu", SHAPE(1, 2), NULL);
@@ -401,7 +475,7 @@ CASE(in_place_forms_keep_the_layout_or_refuse_case105_case106)
 {
     mesh_dtensor *x = pending(m, MESH_SUM, 1, VALUES(64, 64)), *ten = whole(m, 10);
     mesh_comm_reset();
-    REFUSED(mesh_clamp_(x, -INFINITY, 10), MESH_EINVAL, "use the form that makes a new tensor");
+    REFUSED(mesh_clamp_(x, -INFINITY, 10), MESH_EINVAL, "use mesh_clamp(), which makes a new tensor");
     REFUSED(mesh_relu_(x), MESH_EINVAL, "its parts cannot be changed one by one");
     REFUSED(mesh_add_(ten, x), MESH_EINVAL, "is pending on mesh dim 0");
     REQUIRE(mesh_comm_count(MESH_COMM_ALL_REDUCE) == 0);
@@ -453,6 +527,8 @@ Suite *test_suite(void)
     tcase_add_test(t, choices_keep_pending_sums_where_both_are);
     tcase_add_test(t, triangles_send_nothing_whatever_the_layout);
     tcase_add_test(t, two_dtypes_become_the_wider_one);
+    tcase_add_test(t, products_and_norms_of_two_dtypes_become_the_wider_one);
+    tcase_add_test(t, what_cannot_be_multiplied_is_refused_before_a_cast);
     tcase_add_test(t, a_gradient_has_its_tensors_dtype);
     tcase_add_test(t, floats_of_16_bits_are_computed_in_32);
     tcase_add_test(t, ties_share_the_gradient_by_half);
