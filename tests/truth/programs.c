@@ -404,7 +404,7 @@ static int try_seed(uint64_t seed)
     struct outcome *outcome = calloc(1, sizeof *outcome);
     struct program p = { .seed = seed, .n_ranks = 1, .is_reference = true, .outcome = outcome };
     now_running = seed;
-    alarm(20);
+    alarm(120);
     memset(complaint, 0, sizeof complaint);
     int failed = mesh_world_run(1, run, &p);
     if (failed) {

@@ -318,7 +318,8 @@ static mesh_dtensor *leaf_of(struct program *p, mesh_device_mesh *m, mesh_tensor
     if (x == NULL) {
         return NULL;
     }
-    scale = !is_floating(as) ? 0 : scale > 0 ? scale : 1;
+    bool is_cast = as != mesh_tensor_dtype(t); /* a leaf of its own then */
+    scale = !is_floating(as) ? 0 : scale > 0 && !is_cast ? scale : 1;
     if (scale > 0) {
         mesh_requires_grad(x, true);
     }
