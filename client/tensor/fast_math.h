@@ -1,8 +1,8 @@
-/* client/tensor/fast_math.h - <tgmath.h> whose exp, expm1, log, log1p, tanh and erf are loops that the compiler can make vector
+/* client/tensor/fast_math.h - <tgmath.h> whose exp, expm1, log, log1p, tanh, erf, sin and cos are loops that the compiler can make vector
  * loops.
  *
  * Without branches and without calls; infinities, zeros and NaN as in the C library.  Errors in units of the last place, as
- * tests/unit/tensor/test_fast_math.c measures them: below 2, of tanh and erf below 3.  The polynomials are Chebyshev fits of our
+ * tests/unit/tensor/test_fast_math.c measures them: below 2, of tanh, erf, sin and cos below 3.  The polynomials are Chebyshev fits of our
  * own.
  *
  *     exp    x = k ln 2 + r, |r| <= ln 2 / 2;  p = exp(r) - 1 = r + r^2 E(r);  exp(x) = 2^k (1 + p)
@@ -12,6 +12,7 @@
  *            log(1 + f) = f - (h - s (h + R))
  *     log1p  log(u) - ((u - 1) - x) / u with u = 1 + x
  *     erf    |x| < 1: x F(x^2);  else 1 - exp(-x^2) G(1 / (1 + |x| / 2))
+ *     sin    x = k pi / 2 + r, |r| <= pi / 4:  +- r + r^3 S(r^2) or +- 1 - r^2 / 2 + r^4 C(r^2), by k modulo 4; cos likewise
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_FAST_MATH_H
 #define TENSOR_FAST_MATH_H
@@ -244,6 +245,75 @@ static inline double erf_f64(double x)
     return size < 1.0 ? inner : outer;
 }
 
+/* --- sine and cosine of |x| <= TRIG_BOUND; beyond, and of NaN, what comes out is anything ------------------------------- */
+
+#define TRIG_BOUND 0x1p19 /* k has so few bits that its products with the parts of pi / 2, of 33 bits each, are exact */
+
+static inline double sin_f64_of_quadrant(double x, uint64_t first)
+{
+    double shifted = x * 0x1.45f306dc9c883p-1 + F64_TO_WHOLE, k = shifted - F64_TO_WHOLE;
+    double r = x - k * 0x1.921fb544p+0;
+    r -= k * 0x1.0b4611a6p-34;
+    r -= k * 0x1.3198a2ep-69;
+    r -= k * 0x1.b839a252049c1p-104;
+    double z = r * r, s = 1.5918115263265975194e-10, c = -1.1382623647474604629e-11;
+    s = s * z - 2.505113165023518147e-8;
+    s = s * z + 2.7557316101617874437e-6;
+    s = s * z - 0.00019841269836756772528;
+    s = s * z + 0.0083333333333309472945;
+    s = s * z - 0.16666666666666664622;
+    c = c * z + 2.0876146146558611582e-9;
+    c = c * z - 2.7557317271145145962e-7;
+    c = c * z + 0.000024801587298764560771;
+    c = c * z - 0.0013888888888887396492;
+    c = c * z + 0.041666666666666665388;
+    uint64_t quadrant = double_bits(shifted) + first;
+    double h = 0.5 * z, one = 1.0 - h, sine = r + r * (z * s), cosine = one + (((1.0 - one) - h) + z * z * c);
+    double y = (quadrant & 1) != 0 ? cosine : sine;
+    return double_of_bits(double_bits(y) ^ (quadrant & 2) << 62);
+}
+
+/* In f64, of which fewer parts and terms are enough. */
+static inline float sin_f32_of_quadrant(float x, uint64_t first)
+{
+    double shifted = (double)x * 0x1.45f306dc9c883p-1 + F64_TO_WHOLE, k = shifted - F64_TO_WHOLE;
+    double r = (double)x - k * 0x1.921fb544p+0;
+    r -= k * 0x1.0b4611a626331p-34;
+    double z = r * r, s = 2.7249895230611678095e-6, c = -2.7300933687212943059e-7;
+    s = s * z - 0.00019840086499593598134;
+    s = s * z + 0.0083333318742737136675;
+    s = s * z - 0.16666666663854167038;
+    c = c * z + 0.000024800600180363808652;
+    c = c * z - 0.0013888887671652503855;
+    c = c * z + 0.041666666664320266605;
+    uint64_t quadrant = double_bits(shifted) + first;
+    double sine = r + r * (z * s), cosine = (1.0 - 0.5 * z) + z * z * c;
+    double y = (quadrant & 1) != 0 ? cosine : sine;
+    return (float)double_of_bits(double_bits(y) ^ (quadrant & 2) << 62);
+}
+
+static inline double sin_f64(double x)
+{
+    double y = sin_f64_of_quadrant(x, 0);
+    return x == 0 ? x : y; /* -0 too */
+}
+
+static inline double cos_f64(double x)
+{
+    return sin_f64_of_quadrant(x, 1);
+}
+
+static inline float sin_f32(float x)
+{
+    float y = sin_f32_of_quadrant(x, 0);
+    return x == 0 ? x : y;
+}
+
+static inline float cos_f32(float x)
+{
+    return sin_f32_of_quadrant(x, 1);
+}
+
 /* A name without an argument list is the function of the C library, not the macro. */
 #undef exp
 #undef expm1
@@ -251,11 +321,15 @@ static inline double erf_f64(double x)
 #undef log1p
 #undef tanh
 #undef erf
+#undef sin
+#undef cos
 #define exp(x)   _Generic((x), float : exp_f32, default : exp_f64)(x)
 #define expm1(x) _Generic((x), float : expm1_f32, default : expm1_f64)(x)
 #define log(x)   _Generic((x), float : log_f32, default : log_f64)(x)
 #define log1p(x) _Generic((x), float : log1p_f32, default : log1p_f64)(x)
 #define tanh(x)  _Generic((x), float : tanh_f32, default : tanh_f64)(x)
 #define erf(x)   _Generic((x), float : erf_f32, default : erf_f64)(x)
+#define sin(x)   _Generic((x), float : sin_f32, default : sin_f64)(x)
+#define cos(x)   _Generic((x), float : cos_f32, default : cos_f64)(x)
 
 #endif

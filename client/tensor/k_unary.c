@@ -3,6 +3,8 @@
  * f32 is computed in f32; integers wrap.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/check.h"
+#include "base/dtype.h"
+#include "base/util.h"
 #include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
@@ -103,6 +105,54 @@ static const slope_row slope_rows[N_UNARY][N_DTYPES] = {
 #include "tensor/unary.def"
 };
 
+/* --- sines of large numbers: the C library's, each by itself, whatever its neighbours are ------------------------------ */
+
+#define CHUNK 2048 /* elements of a row that may have such, in the L1 cache */
+
+static const struct trig {
+    double (*value)(double), (*slope)(double); /* dy times slope times sign */
+    double sign;
+} trigs[N_UNARY] = { [UNARY_sin] = { sin, cos, 1 }, [UNARY_cos] = { cos, sin, -1 } };
+
+#define MEND(D, T, U, unused)                                                                                          \
+    VECTOR_CLONES static bool has_far_##D(const T *x, int64_t n)                                                       \
+    {                                                                                                                  \
+        int64_t far = 0;                                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            far += fabs(x[i]) <= (T)TRIG_BOUND ? 0 : 1;                                                                \
+        }                                                                                                              \
+        return far != 0;                                                                                               \
+    }                                                                                                                  \
+    /* dy: NULL for the value. */                                                                                      \
+    static void mend_##D(T *out, const T *x, const T *dy, int64_t n, const struct trig *f)                             \
+    {                                                                                                                  \
+        for (int64_t i = 0, end = has_far_##D(x, n) ? n : 0; i < end; i++) {                                           \
+            if (!(fabs(x[i]) <= (T)TRIG_BOUND)) {                                                                      \
+                out[i] = dy == NULL ? (T)f->value((double)x[i]) : (T)f->sign * dy[i] * (T)f->slope((double)x[i]);      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(MEND, 0)
+
+/* Mends what the row functions have made of elements beyond TRIG_BOUND. */
+static void mend(const struct mesh_tensor *out, const struct mesh_tensor *x, const struct mesh_tensor *dy, int64_t at,
+                 const struct trig *f)
+{
+    int64_t n = MIN(x->n - at, CHUNK);
+    if (x->dtype == MESH_F32) {
+        mend_F32((float *)out->data + at, (const float *)x->data + at, dy != NULL ? (const float *)dy->data + at : NULL,
+                 n, f);
+    } else {
+        mend_F64((double *)out->data + at, (const double *)x->data + at,
+                 dy != NULL ? (const double *)dy->data + at : NULL, n, f);
+    }
+}
+
+static void *element(const struct mesh_tensor *t, int64_t i)
+{
+    return (char *)t->data + (size_t)i * dtype_size(t->dtype);
+}
+
 static int value_of(const struct kernel_call *c, const char *name, enum unary_op op)
 {
     static const double none[2];
@@ -112,7 +162,15 @@ static int value_of(const struct kernel_call *c, const char *name, enum unary_op
     if (row == NULL) {
         return unsupported_dtype(name, x->dtype);
     }
-    row(c->out[0]->data, x->data, c->attr != NULL ? c->attr->value : none, x->n);
+    const double *value = c->attr != NULL ? c->attr->value : none;
+    const struct trig *trig = trigs[op].value != NULL ? &trigs[op] : NULL;
+    for (int64_t at = 0, n; at < x->n; at += n) {
+        n = trig != NULL ? MIN(x->n - at, CHUNK) : x->n;
+        row(element(c->out[0], at), element(x, at), value, n);
+        if (trig != NULL) {
+            mend(c->out[0], x, NULL, at, trig);
+        }
+    }
     return 0;
 }
 
@@ -126,6 +184,9 @@ static int slope_of(const struct kernel_call *c, const char *name, enum unary_op
         return unsupported_dtype(name, dy->dtype);
     }
     row(c->out[0]->data, dy->data, c->in[1]->data, c->attr != NULL ? c->attr->value : none, dy->n);
+    for (int64_t at = 0; trigs[op].value != NULL && at < dy->n; at += CHUNK) {
+        mend(c->out[0], c->in[1], dy, at, &trigs[op]);
+    }
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <float.h>
 #include <stdlib.h>
 
+#include "harness/tensors.h"
 #include "tensor/fast_math.h"
 
 #define N_POINTS 200000
@@ -28,6 +29,10 @@ static const struct {
     { "tanh near 0", tanh_f32, (tanh), -0.7F, 0.7F },
     { "erf", erf_f32, (erf), -5, 5 },
     { "erf near 0", erf_f32, (erf), -1e-3F, 1e-3F },
+    { "sin", sin_f32, (sin), -(float)TRIG_BOUND, (float)TRIG_BOUND },
+    { "sin near 0", sin_f32, (sin), -4, 4 },
+    { "cos", cos_f32, (cos), -(float)TRIG_BOUND, (float)TRIG_BOUND },
+    { "cos near 0", cos_f32, (cos), -4, 4 },
 };
 static const struct {
     const char *name;
@@ -47,6 +52,10 @@ static const struct {
     { "tanh near 0", tanh_f64, tanhl, -0.7, 0.7 },
     { "erf", erf_f64, erfl, -6, 6 },
     { "erf near 0", erf_f64, erfl, -1e-3, 1e-3 },
+    { "sin", sin_f64, sinl, -TRIG_BOUND, TRIG_BOUND },
+    { "sin near 0", sin_f64, sinl, -4, 4 },
+    { "cos", cos_f64, cosl, -TRIG_BOUND, TRIG_BOUND },
+    { "cos near 0", cos_f64, cosl, -4, 4 },
 };
 
 /* In units of the last place of the exact result. */
@@ -57,7 +66,12 @@ static double error_of(long double got, long double want, int digits)
 
 static double bound_of(const char *name)
 {
-    return strncmp(name, "tanh", 4) == 0 || strncmp(name, "erf", 3) == 0 ? 3 : 2;
+    static const char *const three[] = { "tanh", "erf", "sin", "cos" };
+    double bound = 2;
+    for (size_t i = 0; i < sizeof three / sizeof three[0]; i++) {
+        bound = strncmp(name, three[i], strlen(three[i])) == 0 ? 3 : bound;
+    }
+    return bound;
 }
 
 START_TEST(errors_of_float_stay_below_a_few_units_in_the_last_place)
@@ -102,6 +116,40 @@ END_TEST
 ENDS(float, f32)
 ENDS(double, f64)
 
+/* Where a sine is nearly 0: the doubles nearest to multiples of pi / 2. */
+START_TEST(zeros_of_sine_and_cosine_have_all_their_digits)
+{
+    for (int k = 1; k < 330000; k += k / 50 + 1) {
+        double x = (double)((long double)k * 1.57079632679489661923132169163975144L);
+        double got = k % 2 == 0 ? sin_f64(x) : cos_f64(x);
+        long double want = k % 2 == 0 ? sinl((long double)x) : cosl((long double)x);
+        ck_assert_msg(error_of((long double)got, want, DBL_MANT_DIG) < 3, "%d: %g", k, got);
+    }
+    ck_assert(signbit(sin_f64(-0.0)) && signbit(sin_f32(-0.0F)) && sin_f64(0) == 0 && cos_f64(0) == 1);
+}
+END_TEST
+
+/* Between others, at both sides of TRIG_BOUND, values and slopes. */
+START_TEST(sines_of_large_numbers_are_the_c_librarys)
+{
+    static const double large[] = { 1, 524288, 524289, -1e6, 1e22, 1e300, INFINITY, NAN, -2 };
+    enum { N = 5000, COUNT = sizeof large / sizeof large[0] };
+    struct mesh_tensor *x = test_tensor(MESH_SHAPE(N), MESH_F64, 1), *y = test_tensor_empty(MESH_SHAPE(N), MESH_F64);
+    for (int i = 0; i < N; i += 7) {
+        set(x, i, large[i / 7 % COUNT]);
+    }
+    run_kernel(k_sin, &(struct kernel_call){ .in = { x }, .out = { y } });
+    for (int i = 0; i < N; i++) {
+        assert_element(y, i, (sin)(get(x, i)), 1e-15);
+    }
+    run_kernel(k_cos_backward, &(struct kernel_call){ .in = { x, x }, .out = { y } });
+    for (int i = 0; i < N; i++) {
+        assert_element(y, i, -get(x, i) * (sin)(get(x, i)), 1e-15);
+    }
+    tensors_unref(2, x, y);
+}
+END_TEST
+
 START_TEST(ends_are_those_of_the_c_library)
 {
     check_ends_f32();
@@ -129,6 +177,8 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, errors_of_double_stay_below_a_few_units_in_the_last_place, 0,
                         (int)(sizeof doubles / sizeof doubles[0]));
     tcase_add_test(t, the_least_numbers_come_out_too);
+    tcase_add_test(t, zeros_of_sine_and_cosine_have_all_their_digits);
+    tcase_add_test(t, sines_of_large_numbers_are_the_c_librarys);
     tcase_add_test(t, ends_are_those_of_the_c_library);
     suite_add_tcase(s, t);
     return s;
