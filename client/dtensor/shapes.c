@@ -6,12 +6,17 @@
 #include "base/error.h"
 #include "tensor/shape.h"
 
-static int same_dtypes(const struct op_shapes *s)
+int shape_same_dtypes(const struct op_shapes *s, uint32_t which)
 {
-    for (int i = 1; i < s->n_in; i++) {
-        if (s->has[i] && s->in_dtype[i] != s->in_dtype[0]) {
-            return err_set(MESH_EINVAL, "%s: argument 1 is %s but argument %d is %s: both must have one dtype", s->name,
-                           dtype_name(s->in_dtype[0]), i + 1, dtype_name(s->in_dtype[i]));
+    int first = -1;
+    for (int i = 0; i < s->n_in; i++) {
+        if ((which >> i & 1) == 0 || !s->has[i]) {
+            continue;
+        }
+        first = first < 0 ? i : first;
+        if (s->in_dtype[i] != s->in_dtype[first]) {
+            return err_set(MESH_EINVAL, "%s: argument %d is %s but argument %d is %s: they must have one dtype",
+                           s->name, first + 1, dtype_name(s->in_dtype[first]), i + 1, dtype_name(s->in_dtype[i]));
         }
     }
     return 0;
@@ -27,7 +32,7 @@ int shape_needs_numbers(const struct op_shapes *s)
 static int floats_only(const struct op_shapes *s)
 {
     return dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT
-               ? same_dtypes(s)
+               ? shape_same_dtypes(s, ALL_INPUTS)
                : err_set(MESH_EUNSUPPORTED, "%s: %s is not a floating dtype", s->name, dtype_name(s->in_dtype[0]));
 }
 
@@ -50,7 +55,7 @@ int op_shape_broadcast(struct op_shapes *s)
 {
     mesh_shape out = { .ndim = 0 };
     int r = shape_needs_numbers(s);
-    r = r < 0 ? r : same_dtypes(s);
+    r = r < 0 ? r : shape_same_dtypes(s, ALL_INPUTS);
     r = r < 0 ? r : shape_broadcast(s->in[0], s->in[1], s->name, &out);
     result(s, 0, out, s->in_dtype[0]);
     return r;
@@ -64,7 +69,7 @@ int op_shape_broadcast_float(struct op_shapes *s)
 
 int op_shape_like_first(struct op_shapes *s)
 {
-    int r = same_dtypes(s);
+    int r = shape_same_dtypes(s, ALL_INPUTS);
     for (int i = 1; r == 0 && i < s->n_in; i++) {
         r = same_shapes(s, 0, i);
     }

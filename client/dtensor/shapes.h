@@ -11,6 +11,9 @@ typedef int (*shape_fn)(struct op_shapes *inout);
 
 /* Of shape functions: 0, or the refusal of truth values. */
 int shape_needs_numbers(const struct op_shapes *s);
+/* The same of different dtypes among the inputs of the set that are there. */
+#define ALL_INPUTS UINT32_MAX
+int shape_same_dtypes(const struct op_shapes *s, uint32_t which);
 
 int op_shape_broadcast(struct op_shapes *inout);
 int op_shape_broadcast_float(struct op_shapes *inout);

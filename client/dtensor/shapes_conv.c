@@ -15,12 +15,8 @@ static int check_inputs(const struct op_shapes *s)
         return err_set(MESH_ESHAPE, "%s: %s and %s: images [n, c, h, w] and a weight [o, c, kh, kw] are needed",
                        s->name, shape_text(s->in[0], x, sizeof x), shape_text(s->in[1], w, sizeof w));
     }
-    if (s->in_dtype[0] != s->in_dtype[1]) {
-        return err_set(MESH_EINVAL, "%s: argument 1 is %s but argument 2 is %s: both must have one dtype", s->name,
-                       dtype_name(s->in_dtype[0]), dtype_name(s->in_dtype[1]));
-    }
     return dtype_kind(s->in_dtype[0]) == DTYPE_FLOAT
-               ? 0
+               ? shape_same_dtypes(s, ALL_INPUTS)
                : err_set(MESH_EUNSUPPORTED, "%s works on floating dtypes, not on %s", s->name,
                          dtype_name(s->in_dtype[0]));
 }

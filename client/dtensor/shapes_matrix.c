@@ -19,17 +19,6 @@ static int refuse(const struct op_shapes *s, const char *why, int64_t a, int64_t
                    shape_text(s->in[1], y, sizeof y), why, (long long)a, (long long)b);
 }
 
-static int same_dtypes(const struct op_shapes *s)
-{
-    for (int i = 1; i < s->n_in; i++) {
-        if (s->has[i] && s->in_dtype[i] != s->in_dtype[0]) {
-            return err_set(MESH_EINVAL, "%s: argument 1 is %s but argument %d is %s: all must have one dtype", s->name,
-                           dtype_name(s->in_dtype[0]), i + 1, dtype_name(s->in_dtype[i]));
-        }
-    }
-    return 0;
-}
-
 static int need_dims(const struct op_shapes *s, int i, int least, int most)
 {
     char x[SHAPE_TEXT_BYTES];
@@ -38,6 +27,15 @@ static int need_dims(const struct op_shapes *s, int i, int least, int most)
                                    : err_set(MESH_ESHAPE, "%s: argument %d is %s: it needs %s%d dim%s", s->name, i + 1,
                                              shape_text(s->in[i], x, sizeof x), least == most ? "" : "at least ", least,
                                              least == 1 ? "" : "s");
+}
+
+/* Numbers of one dtype; the first of one dim or more, the second of so many. */
+static int check_operands(const struct op_shapes *s, int least, int most)
+{
+    int r = shape_needs_numbers(s);
+    r = r < 0 ? r : shape_same_dtypes(s, ALL_INPUTS);
+    r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
+    return r < 0 ? r : need_dims(s, 1, least, most);
 }
 
 static int64_t last(mesh_shape s, int back)
@@ -56,10 +54,7 @@ static mesh_shape batch_of(mesh_shape s)
 int op_shape_matmul(struct op_shapes *s)
 {
     mesh_shape a = s->in[0], b = s->in[1], out = { .ndim = 0 };
-    int r = shape_needs_numbers(s);
-    r = r < 0 ? r : same_dtypes(s);
-    r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
-    r = r < 0 ? r : need_dims(s, 1, 1, MESH_MAX_NDIM);
+    int r = check_operands(s, 1, MESH_MAX_NDIM);
     if (r < 0) {
         return r;
     }
@@ -82,10 +77,7 @@ int op_shape_matmul(struct op_shapes *s)
 
 int op_shape_linear(struct op_shapes *s)
 {
-    int r = shape_needs_numbers(s);
-    r = r < 0 ? r : same_dtypes(s);
-    r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
-    r = r < 0 ? r : need_dims(s, 1, 2, 2);
+    int r = check_operands(s, 2, 2);
     if (r < 0) {
         return r;
     }
@@ -106,10 +98,7 @@ int op_shape_linear(struct op_shapes *s)
 
 int op_shape_linear_grad_input(struct op_shapes *s)
 {
-    int r = shape_needs_numbers(s);
-    r = r < 0 ? r : same_dtypes(s);
-    r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
-    r = r < 0 ? r : need_dims(s, 1, 2, 2);
+    int r = check_operands(s, 2, 2);
     if (r < 0) {
         return r;
     }
@@ -125,10 +114,7 @@ int op_shape_linear_grad_input(struct op_shapes *s)
 
 int op_shape_linear_grad_weight(struct op_shapes *s)
 {
-    int r = shape_needs_numbers(s);
-    r = r < 0 ? r : same_dtypes(s);
-    r = r < 0 ? r : need_dims(s, 0, 1, MESH_MAX_NDIM);
-    r = r < 0 ? r : need_dims(s, 1, 1, MESH_MAX_NDIM);
+    int r = check_operands(s, 1, MESH_MAX_NDIM);
     if (r < 0) {
         return r;
     }

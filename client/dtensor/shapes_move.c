@@ -24,14 +24,6 @@ static int find_dim(struct op_shapes *s)
     return r;
 }
 
-static int same_dtypes(const struct op_shapes *s, int a, int b)
-{
-    return s->in_dtype[a] == s->in_dtype[b]
-               ? 0
-               : err_set(MESH_EINVAL, "%s: argument %d is %s but argument %d is %s: both must have one dtype", s->name,
-                         a + 1, dtype_name(s->in_dtype[a]), b + 1, dtype_name(s->in_dtype[b]));
-}
-
 static int need_index(const struct op_shapes *s, int i)
 {
     return dtype_kind(s->in_dtype[i]) == DTYPE_INT
@@ -93,7 +85,7 @@ int op_shape_cat(struct op_shapes *s)
                            shape_text(s->in[0], a, sizeof a), shape_text(s->in[i], b, sizeof b), dim);
         }
         out.dim[dim] += s->in[i].dim[dim];
-        r = same_dtypes(s, 0, i);
+        r = shape_same_dtypes(s, 0x1 | UINT32_C(1) << i);
     }
     result(s, out);
     return r;
@@ -235,7 +227,7 @@ int op_shape_take_backward(struct op_shapes *s)
     int r = shape_needs_numbers(s);
     r = r < 0 ? r : find_dim(s);
     r = r < 0 ? r : need_index(s, 2);
-    r = r < 0 ? r : same_dtypes(s, 0, 1);
+    r = r < 0 ? r : shape_same_dtypes(s, 0x3);
     r = r < 0 ? r : taken(s, s->in[2], &dy);
     if (r == 0 && !shape_equal(dy, s->in[1])) {
         r = err_set(MESH_ESHAPE, "%s: dy is %s, not %s", s->name, shape_text(s->in[1], a, sizeof a),
@@ -283,7 +275,7 @@ int op_shape_scatter_add(struct op_shapes *s)
     char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
     int r = shape_needs_numbers(s);
     r = r < 0 ? r : check_elements(s);
-    r = r < 0 ? r : same_dtypes(s, 0, 2);
+    r = r < 0 ? r : shape_same_dtypes(s, 0x5);
     if (r == 0 && !shape_equal(s->in[1], s->in[2])) {
         r = err_set(MESH_ESHAPE, "%s: index %s and src %s must have one shape", s->name,
                     shape_text(s->in[1], a, sizeof a), shape_text(s->in[2], b, sizeof b));

@@ -20,14 +20,6 @@ static int broadcast(const struct op_shapes *s, mesh_shape *ret_shape)
     return r;
 }
 
-static int check_same_dtype(const struct op_shapes *s, int a, int b)
-{
-    return s->in_dtype[a] == s->in_dtype[b]
-               ? 0
-               : err_set(MESH_EINVAL, "%s: argument %d is %s but argument %d is %s: both must have one dtype", s->name,
-                         a + 1, dtype_name(s->in_dtype[a]), b + 1, dtype_name(s->in_dtype[b]));
-}
-
 static int check_bool(const struct op_shapes *s, int i)
 {
     return s->in_dtype[i] == MESH_BOOL
@@ -84,7 +76,7 @@ int op_shape_broadcast_all(struct op_shapes *s)
 {
     int r = broadcast(s, &s->out[0]);
     for (int i = 1; r == 0 && i < s->n_in; i++) {
-        r = check_same_dtype(s, 0, i);
+        r = shape_same_dtypes(s, 0x1 | UINT32_C(1) << i);
     }
     s->out_dtype[0] = s->in_dtype[0];
     return r;
@@ -122,7 +114,7 @@ int op_shape_truth(struct op_shapes *s)
 int op_shape_where(struct op_shapes *s)
 {
     int r = check_bool(s, 0);
-    r = r < 0 ? r : check_same_dtype(s, 1, 2);
+    r = r < 0 ? r : shape_same_dtypes(s, 0x6);
     r = r < 0 ? r : broadcast(s, &s->out[0]);
     s->out_dtype[0] = s->in_dtype[1];
     return r;

@@ -171,12 +171,8 @@ static int check_normalized(const struct op_shapes *s, int x, int first_paramete
                            shape_text(whole, a, sizeof a), (long long)n, i == first_parameter ? "weight" : "bias",
                            shape_text(wanted, b, sizeof b), shape_text(s->in[i], c, sizeof c));
         }
-        if (s->has[i] && s->in_dtype[i] != s->in_dtype[x]) {
-            return err_set(MESH_EINVAL, "%s: x is %s but argument %d is %s: all must have one dtype", s->name,
-                           dtype_name(s->in_dtype[x]), i + 1, dtype_name(s->in_dtype[i]));
-        }
     }
-    return 0;
+    return shape_same_dtypes(s, UINT32_C(1) << x | UINT32_MAX << first_parameter);
 }
 
 int op_shape_normalize(struct op_shapes *s)
