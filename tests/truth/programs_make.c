@@ -393,7 +393,6 @@ static bool alike(mesh_shape a, mesh_shape b)
     return same;
 }
 
-/* A tensor of this shape: one that is there, or a new one. */
 mesh_dtensor *shaped(struct program *p, mesh_dtensor *a, mesh_shape s)
 {
     for (int i = 0; i < p->n_values && chance(p, 90); i++) {
@@ -404,7 +403,7 @@ mesh_dtensor *shaped(struct program *p, mesh_dtensor *a, mesh_shape s)
             return v->x;
         }
     }
-    return leaf(p, on(a), s, mesh_dtype_of(a));
+    return leaf(p, on(a), s, p->wants_mixed && chance(p, 15) ? MESH_F32 : mesh_dtype_of(a));
 }
 
 /* One that broadcasts to a, of another dtype now and then. */
