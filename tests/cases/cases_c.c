@@ -44,6 +44,7 @@ CASE(case_vfl1_split_columns_flatten_into_a_strided_shard, 4)
 {
     (void)me;
     mesh_dtensor *x = case_laid(m, SHAPE(3, 8), NULL, ON(S(1)));
+    mesh_comm_reset();
     mesh_dtensor *y = mesh_view(x, SHAPE(24)); /* two columns of each of three rows */
     REQUIRE(case_n_calls() == 0 && case_lies(y, ON(mesh_strided_shard(0, 3))));
     return case_full_is(y, SHAPE(24), NULL);
