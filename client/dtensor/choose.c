@@ -6,6 +6,7 @@
  * that would newly split a dim of fewer elements than ranks are left out, and combinations that are no layout (mixed
  * pending reductions) or, for views, do not keep every rank's elements.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <float.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,9 +16,14 @@
 #include "dtensor/dispatch.h"
 #include "dtensor/redistribute.h"
 
-/* Each is planned, which on four mesh dims takes a millisecond or two; the answer is remembered. */
+/* What each brings an input to is planned, which on four mesh dims may take a millisecond, but only where the best so far costs
+ * more. */
 #define MAX_COMBINATIONS 512
-#define NOT_KNOWN        (-1.0)
+
+struct known {
+    double cost;
+    bool is_exact; /* false: this or more */
+};
 
 struct chooser {
     const struct op_row *op;
@@ -29,9 +35,10 @@ struct chooser {
     /* Costs already found: of input i, by the numbers of its distinct placements on each mesh dim. */
     int n_kinds[OP_MAX_INPUTS][MESH_MAX_MESH_NDIM];
     uint8_t kind_of[OP_MAX_INPUTS][MESH_MAX_MESH_NDIM][RULES_MAX]; /* by rule */
-    double *known[OP_MAX_INPUTS];
+    struct known *known[OP_MAX_INPUTS];
     struct op_choice best;
     bool has_best;
+    double limit; /* what a combination has to cost less than to be looked at */
 };
 
 static bool is_same(mesh_placement a, mesh_placement b)
@@ -39,33 +46,33 @@ static bool is_same(mesh_placement a, mesh_placement b)
     return a.kind == b.kind && a.dim == b.dim && a.op == b.op && a.split_factor == b.split_factor;
 }
 
-static void combine(const struct chooser *c, const int *rule, struct op_choice *ret_choice)
+static mesh_placements combine_input(const struct chooser *c, const int *rule, int i)
 {
-    memset(ret_choice, 0, sizeof *ret_choice);
-    for (int i = 0; i < c->s->n_in; i++) {
-        ret_choice->in[i].n = c->mesh_ndim;
-    }
-    for (int o = 0; o < c->s->n_out; o++) {
-        ret_choice->out[o].n = c->mesh_ndim;
-    }
+    mesh_placements p = { .n = c->mesh_ndim };
     for (int m = 0; m < c->mesh_ndim; m++) {
-        const struct rule *r = &c->rules[m].at[rule[m]];
-        for (int i = 0; i < c->s->n_in; i++) {
-            ret_choice->in[i].at[m] = r->in[i];
-        }
-        for (int o = 0; o < c->s->n_out; o++) {
-            ret_choice->out[o].at[m] = r->out[o];
-        }
+        p.at[m] = c->rules[m].at[rule[m]].in[i];
     }
+    return p;
 }
 
-static bool is_layout(const struct chooser *c, const struct op_choice *x)
+static struct op_choice combine(const struct chooser *c, const int *rule, double cost)
 {
+    struct op_choice x = { .cost = cost };
     for (int i = 0; i < c->s->n_in; i++) {
-        if (placements_mix_reductions(&x->in[i])) {
-            return false;
+        x.in[i] = combine_input(c, rule, i);
+    }
+    for (int o = 0; o < c->s->n_out; o++) {
+        x.out[o].n = c->mesh_ndim;
+        for (int m = 0; m < c->mesh_ndim; m++) {
+            x.out[o].at[m] = c->rules[m].at[rule[m]].out[o];
         }
     }
+    return x;
+}
+
+/* Of one whose inputs are layouts. */
+static bool is_layout(const struct chooser *c, const struct op_choice *x)
+{
     for (int o = 0; o < c->s->n_out; o++) {
         if (placements_mix_reductions(&x->out[o])) {
             return false;
@@ -75,19 +82,23 @@ static bool is_layout(const struct chooser *c, const struct op_choice *x)
            reshape_is_exact(c->s->in[0], c->s->out[0], c->mesh_ndim, c->mesh_size, &x->in[0], &x->out[0]);
 }
 
-static int plan_input(const struct chooser *c, int i, const mesh_placements *to, struct move_list *ret_moves)
+/* The cost, or the limit where it is that much or more. */
+static int plan_cost(const struct chooser *c, int i, const mesh_placements *to, double limit, double *ret_cost)
 {
+    struct move_list moves;
     struct relayout q = { .shape = c->s->in[i],
                           .dtype = c->s->in_dtype[i],
                           .mesh_ndim = c->mesh_ndim,
                           .mesh_size = c->mesh_size,
                           .from = &c->now[i],
                           .to = to };
-    return redistribute_plan(&q, ret_moves);
+    int r = redistribute_plan_below(&q, limit, &moves);
+    *ret_cost = r < 0 ? 0 : moves.cost;
+    return r;
 }
 
 /* What the later reduction of shards turned into pending sums will move. */
-static int pending_cost(const struct chooser *c, int i, const mesh_placements *to, double *ret_cost)
+static int pending_cost(const struct chooser *c, int i, const mesh_placements *to, double limit, double *ret_cost)
 {
     mesh_placements gathered = c->now[i];
     bool has_any = false;
@@ -97,80 +108,63 @@ static int pending_cost(const struct chooser *c, int i, const mesh_placements *t
             has_any = true;
         }
     }
-    struct move_list moves = { .n = 0 };
-    int r = 0;
-    if (has_any) {
-        r = plan_input(c, i, &gathered, &moves);
+    *ret_cost = 0;
+    return has_any ? plan_cost(c, i, &gathered, limit, ret_cost) : 0;
+}
+
+/* What is known below the limit is exact; what is no layout is beyond every limit. */
+static int find_cost(const struct chooser *c, int i, const mesh_placements *to, double limit, struct known *ret_known)
+{
+    double cost = DBL_MAX, later = 0;
+    int r = placements_mix_reductions(to) ? 0 : plan_cost(c, i, to, limit, &cost);
+    if (r == 0 && cost < limit) {
+        r = pending_cost(c, i, to, limit - cost, &later);
     }
-    *ret_cost = moves.cost;
+    cost += later;
+    *ret_known = (struct known){ .cost = cost < limit ? cost : limit, .is_exact = cost < limit };
     return r;
 }
 
-static int input_cost(struct chooser *c, int i, const int *rule, const mesh_placements *to, double *ret_cost)
+/* The cost of input i of a combination where that is below the limit, else the limit or more. */
+static int input_cost(const struct chooser *c, int i, const int *rule, double limit, double *ret_cost)
 {
+    int r = 0;
     size_t at = 0;
     for (int m = 0; m < c->mesh_ndim; m++) {
         at = at * (size_t)c->n_kinds[i][m] + c->kind_of[i][m][rule[m]];
     }
-    double *known = &c->known[i][at];
-    if (*known < 0) {
-        struct move_list moves;
-        double later = 0;
-        int r = plan_input(c, i, to, &moves);
-        r = r < 0 ? r : pending_cost(c, i, to, &later);
-        if (r < 0) {
-            return r;
-        }
-        *known = moves.cost + later;
+    struct known *known = &c->known[i][at];
+    if (!known->is_exact && known->cost < limit) {
+        mesh_placements to = combine_input(c, rule, i);
+        r = find_cost(c, i, &to, limit, known);
     }
-    *ret_cost = *known;
-    return 0;
+    *ret_cost = known->cost;
+    return r;
 }
 
 /* Remembers the combination if it is cheaper than the best so far. */
 static int consider(struct chooser *c, const int *rule)
 {
-    struct op_choice x;
-    combine(c, rule, &x);
-    for (int i = 0; i < c->s->n_in; i++) {
+    double sum = 0;
+    int r = 0;
+    for (int i = 0; r == 0 && i < c->s->n_in && sum < c->limit; i++) {
         double cost = 0;
-        int r = 0;
-        if (c->s->has[i] && !placements_mix_reductions(&x.in[i])) {
-            r = input_cost(c, i, rule, &x.in[i], &cost);
-        }
-        if (r < 0) {
-            return r;
-        }
-        x.cost += cost;
+        r = c->s->has[i] ? input_cost(c, i, rule, c->limit - sum, &cost) : 0;
+        sum += cost;
     }
-    if ((!c->has_best || x.cost < c->best.cost) && is_layout(c, &x)) {
+    if (r < 0 || sum >= c->limit) {
+        return r;
+    }
+    struct op_choice x = combine(c, rule, sum);
+    if (is_layout(c, &x)) {
         c->best = x;
         c->has_best = true;
+        c->limit = sum;
     }
     return 0;
 }
 
-static bool next_combination(const struct chooser *c, int *rule)
-{
-    for (int m = c->mesh_ndim - 1; m >= 0; m--) {
-        if (++rule[m] < c->rules[m].n) {
-            return true;
-        }
-        rule[m] = 0;
-    }
-    return false;
-}
-
-static int choose_of_all(struct chooser *c)
-{
-    int rule[MESH_MAX_MESH_NDIM] = { 0 }, r;
-    do {
-        r = consider(c, rule);
-    } while (r == 0 && !(c->has_best && c->best.cost <= 0) && next_combination(c, rule));
-    return r;
-}
-
-/* Too many combinations: one mesh dim after another, the others as found so far (whole at first, which is always right). */
+/* One mesh dim after another, the others as found so far (whole at first, which is always right). */
 static int choose_greedily(struct chooser *c)
 {
     int rule[MESH_MAX_MESH_NDIM] = { 0 };
@@ -185,6 +179,29 @@ static int choose_greedily(struct chooser *c)
         }
         rule[m] = best;
     }
+    return r;
+}
+
+static bool next_combination(const struct chooser *c, int *rule)
+{
+    for (int m = c->mesh_ndim - 1; m >= 0; m--) {
+        if (++rule[m] < c->rules[m].n) {
+            return true;
+        }
+        rule[m] = 0;
+    }
+    return false;
+}
+
+/* After choose_greedily(): what costs more than it found is out, but what costs as much (costs are whole numbers) comes first. */
+static int choose_of_all(struct chooser *c)
+{
+    int rule[MESH_MAX_MESH_NDIM] = { 0 }, r;
+    c->limit = c->best.cost + 1;
+    c->has_best = false;
+    do {
+        r = consider(c, rule);
+    } while (r == 0 && !(c->has_best && c->best.cost <= 0) && next_combination(c, rule));
     return r;
 }
 
@@ -251,12 +268,12 @@ static int make_room(struct chooser *c)
             c->n_kinds[i][m] = number_kinds(c, i, m);
             n *= (size_t)c->n_kinds[i][m];
         }
-        c->known[i] = mem_new_array(double, n);
+        c->known[i] = mem_new_array(struct known, n);
         if (!c->known[i]) {
-            return err_no_memory(n * sizeof(double), "the costs of an operator's layouts");
+            return err_no_memory(n * sizeof(struct known), "the costs of an operator's layouts");
         }
         for (size_t k = 0; k < n; k++) {
-            c->known[i][k] = NOT_KNOWN;
+            c->known[i][k] = (struct known){ .cost = 0 };
         }
     }
     return 0;
@@ -265,7 +282,9 @@ static int make_room(struct chooser *c)
 int op_choose(const struct op_row *op, const struct op_shapes *s, int mesh_ndim, const int *mesh_size,
               const mesh_placements *now, struct op_choice *ret_choice)
 {
-    struct chooser c = { .op = op, .s = s, .mesh_ndim = mesh_ndim, .mesh_size = mesh_size, .now = now };
+    struct chooser c = {
+        .op = op, .s = s, .mesh_ndim = mesh_ndim, .mesh_size = mesh_size, .now = now, .limit = DBL_MAX
+    };
     c.rules = mem_new_array(struct rule_list, (size_t)mesh_ndim);
     if (!c.rules) {
         return err_no_memory((size_t)mesh_ndim * sizeof *c.rules, "the rules of an operator");
@@ -276,8 +295,9 @@ int op_choose(const struct op_row *op, const struct op_shapes *s, int mesh_ndim,
         n_combinations *= c.rules[m].n;
     }
     int r = make_room(&c);
-    if (r == 0) {
-        r = n_combinations <= MAX_COMBINATIONS ? choose_of_all(&c) : choose_greedily(&c);
+    r = r < 0 ? r : choose_greedily(&c);
+    if (r == 0 && n_combinations <= MAX_COMBINATIONS) {
+        r = choose_of_all(&c);
     }
     if (r == 0) {
         CHECK(c.has_best);

@@ -20,8 +20,11 @@ void layout_box(mesh_shape global, const int *mesh_size, const int *coordinate, 
 mesh_shape layout_local_shape(mesh_shape global, const int *mesh_size, const int *coordinate, const mesh_placements *p)
 {
     mesh_shape local = global;
-    for (int d = 0; d < global.ndim; d++) {
-        local.dim[d] = places_of(global.dim[d], d, mesh_size, coordinate, p).extent;
+    for (int i = 0; i < p->n; i++) {
+        if (mesh_size[i] > 1 && placement_is_shard(p->at[i])) {
+            int64_t *n = &local.dim[p->at[i].dim];
+            *n = places_kept(*n, p->at[i], mesh_size[i], coordinate[i]);
+        }
     }
     return local;
 }

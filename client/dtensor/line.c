@@ -6,6 +6,11 @@
 
 #include "tensor/shape.h"
 
+static int64_t part_extent(const struct line *l, int i)
+{
+    return places_kept(l->shape.dim[l->split.dim], l->split, l->parts, i);
+}
+
 static struct places part_places(const struct line *l, int i)
 {
     struct places p = places_all(l->shape.dim[l->split.dim]);
@@ -16,7 +21,7 @@ static struct places part_places(const struct line *l, int i)
 mesh_shape line_part(const struct line *l, int i)
 {
     mesh_shape s = l->shape;
-    s.dim[l->split.dim] = part_places(l, i).extent;
+    s.dim[l->split.dim] = part_extent(l, i);
     return s;
 }
 
@@ -29,7 +34,7 @@ void line_counts(const struct line *l, size_t *ret_counts)
 
 bool line_is_even(const struct line *l)
 {
-    return part_places(l, 0).extent == part_places(l, l->parts - 1).extent;
+    return part_extent(l, 0) == part_extent(l, l->parts - 1);
 }
 
 bool line_is_contiguous(const struct line *l)

@@ -26,15 +26,35 @@ struct places places_all(int64_t n)
     return (struct places){ .whole = n, .extent = n };
 }
 
-void places_split(struct places *inout, mesh_placement p, int parts, int i)
+static struct level level_of(int64_t n, mesh_placement p, int parts, int i)
 {
-    int64_t n = inout->extent, factor = placement_factor(p);
+    int64_t factor = placement_factor(p);
     struct level l = { .width = n / factor + (n % factor != 0) };
     l.n_full = l.width > 0 ? n / l.width : 0;
     l.piece = layout_chunk(l.width, parts, i);
     l.short_ = layout_chunk(n - l.n_full * l.width, parts, i);
-    inout->level[inout->n_levels++] = l;
-    inout->extent = l.n_full * l.piece.extent + l.short_.extent;
+    return l;
+}
+
+static int64_t level_extent(const struct level *l)
+{
+    return l->n_full * l->piece.extent + l->short_.extent;
+}
+
+void places_split(struct places *inout, mesh_placement p, int parts, int i)
+{
+    struct level *l = &inout->level[inout->n_levels++];
+    *l = level_of(inout->extent, p, parts, i);
+    inout->extent = level_extent(l);
+}
+
+int64_t places_kept(int64_t n, mesh_placement p, int parts, int i)
+{
+    if (placement_factor(p) == 1) {
+        return layout_chunk(n, parts, i).extent;
+    }
+    struct level l = level_of(n, p, parts, i);
+    return level_extent(&l);
 }
 
 struct places places_of(int64_t n, int d, const int *mesh_size, const int *coordinate, const mesh_placements *p)

@@ -45,6 +45,8 @@ bool placements_have_stride(const mesh_placements *p);
 
 struct places places_all(int64_t n);
 void places_split(struct places *inout, mesh_placement p, int parts, int i); /* one more level, innermost */
+/* How many of n places rank i of `parts` keeps: the extent alone. */
+int64_t places_kept(int64_t n, mesh_placement p, int parts, int i);
 /* What dim d of extent n becomes at a coordinate. */
 struct places places_of(int64_t n, int d, const int *mesh_size, const int *coordinate, const mesh_placements *p);
 

@@ -38,6 +38,8 @@ struct relayout { /* the global facts a plan follows from */
     const mesh_placements *from, *to; /* normalised */
 };
 int redistribute_plan(const struct relayout *q, struct move_list *ret_moves);
+/* The same plan where it costs less than the limit; else no moves, at the cost of the limit: what is dearer is not searched. */
+int redistribute_plan_below(const struct relayout *q, double limit, struct move_list *ret_moves);
 /* A move of mesh dim i to `to` that one collective (or none) can do, and that leaves no mixed pending reductions. */
 bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i,
                                 mesh_placement to);

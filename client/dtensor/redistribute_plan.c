@@ -7,6 +7,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/redistribute.h"
 
+#include <float.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
@@ -15,7 +16,7 @@
 #include "base/error.h"
 #include "base/util.h"
 #include "dtensor/exchange.h"
-#include "dtensor/line.h"
+#include "dtensor/layout.h"
 #include "tensor/shape.h"
 
 #define COLLECTIVE_BYTES REDISTRIBUTE_COLLECTIVE_BYTES
@@ -44,8 +45,8 @@ struct search {
     const int *size;
     int n_candidates[MESH_MAX_MESH_NDIM];
     mesh_placement candidate[MESH_MAX_MESH_NDIM][MAX_CANDIDATES];
-    int n_states;
-    struct node *nodes; /* [n_states] */
+    int n_states, stride[MESH_MAX_MESH_NDIM]; /* of the candidates of a mesh dim in a state's number */
+    struct node *nodes;                       /* [n_states] */
     struct entry *heap; /* [n_heap] a state may stand in it more than once: the best one comes out first */
     int n_heap, heap_cap;
 };
@@ -64,16 +65,10 @@ static mesh_shape line_shape(const struct search *s, const mesh_placements *p, i
     return layout_local_shape(s->global, s->size, origin, &without);
 }
 
-static int64_t part_extent(mesh_shape line, mesh_placement p, int parts, int i)
-{
-    struct line l = { line, p, parts, 1 };
-    return line_part(&l, i).dim[p.dim];
-}
-
 static int64_t elements_without_smallest(mesh_shape line, int parts, mesh_placement p)
 {
-    int64_t rest = shape_outer(line, p.dim) * shape_inner(line, p.dim);
-    return (line.dim[p.dim] - part_extent(line, p, parts, parts - 1)) * rest;
+    int64_t rest = shape_outer(line, p.dim) * shape_inner(line, p.dim), n = line.dim[p.dim];
+    return (n - places_kept(n, p, parts, parts - 1)) * rest;
 }
 
 static int64_t elements_exchanged(mesh_shape line, int parts, mesh_placement a, mesh_placement b)
@@ -83,8 +78,8 @@ static int64_t elements_exchanged(mesh_shape line, int parts, mesh_placement a, 
         rest *= d == a.dim || d == b.dim ? 1 : line.dim[d];
     }
     for (int p = 0; p < parts; p++) {
-        int64_t kept = part_extent(line, b, parts, p);
-        int64_t sent = part_extent(line, a, parts, p) * (line.dim[b.dim] - kept) * rest;
+        int64_t kept = places_kept(line.dim[b.dim], b, parts, p);
+        int64_t sent = places_kept(line.dim[a.dim], a, parts, p) * (line.dim[b.dim] - kept) * rest;
         most = MAX(most, sent);
     }
     return most;
@@ -180,6 +175,10 @@ static void find_candidates(struct search *s, const mesh_placements *from, const
         }
         s->n_states *= s->n_candidates[i];
     }
+    for (int i = s->ndim - 1, stride = 1; i >= 0; i--) {
+        s->stride[i] = stride;
+        stride *= s->n_candidates[i];
+    }
 }
 
 static mesh_placements decode(const struct search *s, int state)
@@ -263,33 +262,32 @@ static int heap_pop(struct search *s)
     return top;
 }
 
-/* Tries one move out of a state; a better way into the next state is remembered. */
-static int relax(struct search *s, int state, const mesh_placements *p, int i, mesh_placement to)
+/* Tries one move out of a state, to candidate c; a better way into the next state is remembered. */
+static int relax(struct search *s, int state, const mesh_placements *p, int i, int c)
 {
-    if (!redistribute_move_is_legal(s->ndim, s->size, p, i, to)) {
+    mesh_placement to = s->candidate[i][c];
+    int to_state = state + (c - state / s->stride[i] % s->n_candidates[i]) * s->stride[i];
+    struct node *n = &s->nodes[to_state];
+    if (n->is_done || !redistribute_move_is_legal(s->ndim, s->size, p, i, to)) {
         return 0;
     }
     bool is_collective;
     int64_t bytes = move_bytes(s, p, i, to, &is_collective);
     const struct node *here = &s->nodes[state];
-    mesh_placements next = *p;
-    next.at[i] = to;
-    int to_state = encode(s, &next);
-    struct node *n = &s->nodes[to_state];
     double cost = here->cost + (double)bytes + (is_collective ? COLLECTIVE_BYTES : 0);
     bool is_tie = n->n_moves >= 0 && !(cost < n->cost) && !(cost > n->cost);
-    if (n->is_done || (n->n_moves >= 0 && cost > n->cost) || (is_tie && here->n_moves + 1 >= n->n_moves)) {
+    if ((n->n_moves >= 0 && cost > n->cost) || (is_tie && here->n_moves + 1 >= n->n_moves)) {
         return 0;
     }
     *n = (struct node){ .cost = cost, .n_moves = here->n_moves + 1, .from = state };
     return heap_push(s, to_state);
 }
 
-static int search_run(struct search *s, int start, int goal)
+/* Goes on until the goal is reached or whatever is left costs the limit or more. */
+static int search_run(struct search *s, int goal, double limit)
 {
-    s->nodes[start].n_moves = 0;
-    int r = heap_push(s, start);
-    while (r == 0 && s->n_heap > 0) {
+    int r = 0;
+    while (r == 0 && s->n_heap > 0 && s->heap[0].cost < limit) {
         int state = heap_pop(s);
         if (s->nodes[state].is_done) {
             continue;
@@ -301,7 +299,7 @@ static int search_run(struct search *s, int start, int goal)
         mesh_placements p = decode(s, state);
         for (int i = 0; i < s->ndim; i++) {
             for (int c = 0; r == 0 && c < s->n_candidates[i]; c++) {
-                r = relax(s, state, &p, i, s->candidate[i][c]);
+                r = relax(s, state, &p, i, c);
             }
         }
     }
@@ -370,28 +368,61 @@ static int64_t bytes_of(const struct move_list *moves)
     return bytes;
 }
 
-/* All mesh dims at once, where that moves less than the sequence found. */
-static void try_exchange(const struct search *s, const struct relayout *q, struct move_list *inout)
+/* All mesh dims at once; false: not possible, or at a cost of the limit or more. */
+static bool find_exchange(const struct search *s, const struct relayout *q, double limit, struct move_list *ret_moves)
 {
     mesh_placements now = *q->from;
     struct move_list list = { .n = 0 };
-    int64_t n_ranks = 1, bytes = bytes_of(inout);
+    int64_t n_ranks = 1;
     for (int i = 0; i < s->ndim; i++) {
         n_ranks *= s->size[i];
     }
-    if (inout->n < 2 || bytes == 0 || n_ranks > EXCHANGE_MAX_RANKS || !settle_pending(s, &now, q->to, &list)) {
-        return;
+    if (limit <= COLLECTIVE_BYTES || n_ranks > EXCHANGE_MAX_RANKS || !settle_pending(s, &now, q->to, &list)) {
+        return false;
     }
     struct move all = { .mesh_dim = ALL_MESH_DIMS };
     all.bytes = exchange_elements(s->global, s->ndim, s->size, &now, q->to) * (int64_t)s->item;
     list.at[list.n++] = all;
     list.cost += (double)all.bytes + COLLECTIVE_BYTES;
-    if (bytes_of(&list) < bytes && list.cost < inout->cost) {
+    *ret_moves = list;
+    return list.cost < limit;
+}
+
+/* Where that moves less than the sequence found. */
+static void try_exchange(const struct search *s, const struct relayout *q, struct move_list *inout)
+{
+    struct move_list list;
+    int64_t bytes = bytes_of(inout);
+    if (inout->n >= 2 && bytes > 0 && find_exchange(s, q, inout->cost, &list) && bytes_of(&list) < bytes) {
         *inout = list;
     }
 }
 
-int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
+/* Where all sequences cost the limit or more, an exchange may still cost less; whether it is taken depends on the sequence. */
+static int search_below(struct search *s, const struct relayout *q, double limit, int goal)
+{
+    struct move_list list;
+    int r = search_run(s, goal, limit);
+    if (r == 0 && !s->nodes[goal].is_done && find_exchange(s, q, limit, &list)) {
+        r = search_run(s, goal, DBL_MAX);
+    }
+    return r;
+}
+
+static int search_start(struct search *s, int start)
+{
+    s->nodes = mem_new_array(struct node, (size_t)s->n_states);
+    if (!s->nodes) {
+        return err_no_memory((size_t)s->n_states * sizeof *s->nodes, "planning a redistribution");
+    }
+    for (int i = 0; i < s->n_states; i++) {
+        s->nodes[i] = (struct node){ .n_moves = -1 };
+    }
+    s->nodes[start].n_moves = 0;
+    return heap_push(s, start);
+}
+
+int redistribute_plan_below(const struct relayout *q, double limit, struct move_list *ret_moves)
 {
     struct search s = { .global = q->shape, .item = dtype_size(q->dtype), .ndim = q->mesh_ndim, .size = q->mesh_size };
     if (mesh_placements_equal(*q->from, *q->to)) {
@@ -399,22 +430,24 @@ int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
         return 0;
     }
     find_candidates(&s, q->from, q->to);
-    s.nodes = mem_new_array(struct node, (size_t)s.n_states);
-    if (!s.nodes) {
-        return err_no_memory((size_t)s.n_states * sizeof *s.nodes, "planning a redistribution");
-    }
-    for (int i = 0; i < s.n_states; i++) {
-        s.nodes[i] = (struct node){ .n_moves = -1 };
-    }
     int goal = encode(&s, q->to);
-    int r = search_run(&s, encode(&s, q->from), goal);
-    if (r == 0) {
-        write_moves(&s, goal, ret_moves);
-        try_exchange(&s, q, ret_moves);
+    int r = search_start(&s, encode(&s, q->from));
+    r = r < 0 ? r : search_below(&s, q, limit, goal);
+    struct move_list found = { .cost = DBL_MAX };
+    if (r == 0 && s.nodes[goal].is_done) {
+        write_moves(&s, goal, &found);
+        try_exchange(&s, q, &found);
     }
+    CHECK(r < 0 || found.cost < DBL_MAX || limit < DBL_MAX);
+    *ret_moves = found.cost < limit ? found : (struct move_list){ .n = 0, .cost = limit };
     mem_free(s.heap);
     mem_free(s.nodes);
     return r;
+}
+
+int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
+{
+    return redistribute_plan_below(q, DBL_MAX, ret_moves);
 }
 
 static const char *move_work(const struct move *m)
