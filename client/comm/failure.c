@@ -24,8 +24,7 @@ static enum peer_state state_of(const mesh_group *g, int peer)
     return atomic_load_explicit(&g->session->news[g->world_ranks[peer]].state, memory_order_acquire);
 }
 
-/* The call at the head, in words. */
-static const char *describe(const mesh_group *g, char *buf, size_t cap)
+const char *describe_head(const mesh_group *g, char *buf, size_t cap)
 {
     char call[100];
     snprintf(buf, cap, "%s (seq %" PRIu64 " of group %s)", call_text(&g->current->header, call, sizeof call),
@@ -67,7 +66,7 @@ static int poisoned(mesh_group *g)
 static int check_call(const mesh_group *g)
 {
     char call[160];
-    return check_news(g, describe(g, call, sizeof call));
+    return check_news(g, describe_head(g, call, sizeof call));
 }
 
 /* News for a call that is not there yet. */
@@ -162,7 +161,7 @@ void fail_lost(mesh_group *g)
         fail_all(g);
         return;
     }
-    describe(g, call, sizeof call);
+    describe_head(g, call, sizeof call);
     session_peer_name(g->session, rank, name, sizeof name);
     if (state_of(g, peer) == PEER_LEFT) {
         (void)err_set_about(MESH_EPEER, rank, "%s, which %s needs", g->session->news[rank].sentence, call);
@@ -175,15 +174,10 @@ void fail_lost(mesh_group *g)
     fail_all(g);
 }
 
-void fail_timed_out(mesh_group *g)
+int name_waited(const mesh_group *g, char *buf, size_t cap)
 {
     int ranks[64], n = 0, first = -1;
-    char call[130], list[64], name[100];
     struct exec_wait wait;
-    if (check_call(g) < 0) {
-        fail_all(g);
-        return;
-    }
     for (int pass = 0; pass < 2 && n == 0; pass++) { /* whom this rank hears from; else whom it cannot send to */
         for (size_t i = 0; i < exec_n_waits(&g->exec) && n < (int)ARRAY_SIZE(ranks); i++) {
             if (exec_wait_at(&g->exec, i, &wait) && (wait.want_read || pass == 1)) {
@@ -192,13 +186,25 @@ void fail_timed_out(mesh_group *g)
             }
         }
     }
-    session_rank_list(ranks, n, list, sizeof list);
     if (n == 1) {
-        session_peer_name(g->session, ranks[0], name, sizeof name);
+        session_peer_name(g->session, ranks[0], buf, cap);
+    } else {
+        session_rank_list(ranks, n, buf, cap);
     }
+    return first;
+}
+
+void fail_timed_out(mesh_group *g)
+{
+    char call[130], names[100];
+    if (check_call(g) < 0) {
+        fail_all(g);
+        return;
+    }
+    int first = name_waited(g, names, sizeof names);
     (void)err_set_about(MESH_ETIMEDOUT, first >= 0 ? g->world_ranks[first] : g->session->rank,
-                        "%s: no answer of %s within %" PRId64 " ms", describe(g, call, sizeof call),
-                        n == 1 ? name : list, clock_now_ms() - g->current->begun_ms);
+                        "%s: no answer of %s within %" PRId64 " ms", describe_head(g, call, sizeof call), names,
+                        clock_now_ms() - g->current->begun_ms);
     report(g, REPORT_TIMEOUT, first);
     fail_all(g);
 }

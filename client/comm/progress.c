@@ -116,6 +116,7 @@ void progress_look_at_clock(mesh_group *g)
     } else if (now_ms >= g->current->deadline_ms) {
         fail_timed_out(g);
     } else {
+        tell_late(g, now_ms);
         look_around(g, now_ms);
     }
 }

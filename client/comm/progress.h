@@ -29,6 +29,13 @@ int failure_of_start(mesh_group *g, const struct frame_header *header);
 void group_poison(mesh_group *g, const mesh_error *why); /* the first reason stands; any thread */
 void fail_all(mesh_group *g); /* every work ends with this thread's last error, which poisons the group */
 void fail_timed_out(mesh_group *g);
+/* The call at the head: "barrier (seq 3 of group world)"; returns buf. */
+const char *describe_head(const mesh_group *g, char *buf, size_t cap);
+/* Whom it waits for, "rank 2 (host, pid 7)" or "ranks 1, 2"; returns the first of them as a group rank, -1: nobody. */
+int name_waited(const mesh_group *g, char *buf, size_t cap);
+
+/* late.c: a line in the log, once per call, about those who keep it waiting. */
+void tell_late(mesh_group *g, int64_t now_ms);
 void fail_lost(mesh_group *g);
 void note_lost(mesh_group *g);                   /* exec_step() said EXEC_LOST */
 void look_around(mesh_group *g, int64_t now_ms); /* look_around.c: every LOOK_MS */

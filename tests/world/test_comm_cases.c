@@ -1,8 +1,11 @@
 /* tests/world/test_comm_cases.c - the corners of collectives, by value: sums that wrap, truth values, 16-bit floats, splits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <stdatomic.h>
+#include <unistd.h>
 
 #include "base/dtype.h"
+#include "base/log.h"
 #include "comm_world.h"
 
 #define TRY(call)                                                                                                      \
@@ -235,6 +238,41 @@ START_TEST(case_w1_a_rank_alone_keeps_every_bit)
 }
 END_TEST
 
+/* A rank that is late ------------------------------------------------------------------------------------------------ */
+
+static atomic_int n_told[3];
+
+static void count_told(enum log_level level, const char *line, void *arg)
+{
+    (void)level, (void)arg;
+    const char *says = strstr(line, ": barrier (seq 2 of group world) has waited ");
+    if (says != NULL && strstr(says, " ms for rank 2") != NULL && says[-1] >= '0' && says[-1] <= '2') {
+        (void)atomic_fetch_add(&n_told[says[-1] - '0'], 1);
+    }
+}
+
+static int come_late(void *arg)
+{
+    (void)arg;
+    TRY(mesh_barrier(mesh_world()));
+    if (mesh_rank() == 2) {
+        (void)usleep(1500000);
+    }
+    return mesh_barrier(mesh_world());
+}
+
+START_TEST(case_glate_a_late_rank_is_named_in_the_log_and_the_call_goes_on)
+{
+    log_set_sink(count_told, NULL);
+    int r = world_run_linked(3, world_links[_i], 30000, come_late, NULL);
+    log_set_sink(NULL, NULL);
+    ck_assert_msg(r == 0, "%s", err_last()->message);
+    ck_assert_int_eq(n_told[0], 1);
+    ck_assert_int_eq(n_told[1], 1);
+    ck_assert_int_eq(n_told[2], 0);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("comm_cases");
@@ -243,6 +281,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(c, case_sum_wrap_avg_fp16_rroot_rsm_numbers_of_four_ranks, 0, 3);
     tcase_add_loop_test(c, case_bool_truth_values_of_two_ranks, 0, 3);
     tcase_add_loop_test(c, case_rsv_a2a_splits_of_three_ranks, 0, 3);
+    tcase_add_loop_test(c, case_glate_a_late_rank_is_named_in_the_log_and_the_call_goes_on, 0, 3);
     tcase_add_loop_test(c, case_agv_zero_uneven_and_empty_parts_of_four_ranks, 0, 3);
     tcase_add_loop_test(c, case_w1_a_rank_alone_keeps_every_bit, 0, 3);
     suite_add_tcase(s, c);
