@@ -164,10 +164,27 @@ static int is_odd(const struct part *p)
     return mesh_rank() == p->odd;
 }
 
+/* The odd rank goes on when the others have returned from the call before: its death would end that as well. */
+static int let_others_through(const struct part *p)
+{
+    char key[32];
+    int r = 0;
+    (void)snprintf(key, sizeof key, "through-%d", mesh_rank());
+    if (!is_odd(p)) {
+        return mesh_store_set(key, "", 1);
+    }
+    for (int i = 0; i < mesh_world_size() && r == 0; i++) {
+        (void)snprintf(key, sizeof key, "through-%d", i);
+        r = i == p->odd ? 0 : mesh_store_wait((const char *const[]){ key, NULL }, 0);
+    }
+    return r;
+}
+
 /* before: killed before its call. */
 static int act_before(struct part *p)
 {
     int r = mesh_barrier(mesh_world());
+    r = r < 0 ? r : let_others_through(p);
     if (r == 0 && is_odd(p)) {
         raise(SIGKILL);
     }
@@ -180,6 +197,7 @@ static int act_during(struct part *p)
     pid_t parent = getpid();
     p->count = LARGE;
     int r = call(p);
+    r = r < 0 ? r : let_others_through(p);
     if (r == 0 && is_odd(p) && fork() == 0) {
         pause_ms(40);
         (void)kill(parent, SIGKILL);
@@ -192,6 +210,7 @@ static int act_during(struct part *p)
 static int act_after(struct part *p)
 {
     int r = call(p);
+    r = r < 0 ? r : let_others_through(p);
     if (r == 0 && is_odd(p)) {
         raise(SIGKILL);
     }

@@ -66,7 +66,7 @@ static void expect_named(const char *status, const char *says, const char *host)
         char line[512];
         (void)snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
         bool is_whole = strstr(line, says) != NULL && strstr(line, host) != NULL && strstr(line, "group world") != NULL;
-        ck_assert_msg(is_whole, "no '%s', host or group in: %s", says, line);
+        ck_assert_msg(is_whole, "no '%s', host or group in: %s; in all:\n%.3000s", says, line, p.out.text);
         n++;
     }
     ck_assert_int_gt(n, 0);
