@@ -212,10 +212,22 @@ int handle_leave(struct client *c, const Mesh__V1__ClientMessage *m)
     return r;
 }
 
+/* A rank that timed out knows only whom it waits for; that one may wait for another itself. */
+static void blame_cause(const struct client *c, struct report *r, char *sentence, size_t cap)
+{
+    char line[160];
+    size_t used = strlen(sentence);
+    int32_t cause = r->status == MESH_ETIMEDOUT ? snapshot_name_cause(c->server, c->job, r, line, sizeof line) : -1;
+    if (cause >= 0) {
+        r->culprit = cause;
+        snprintf(sentence + used, cap - used, "; the cause is %s", line);
+    }
+}
+
 int handle_report(struct client *c, const Mesh__V1__ClientMessage *m)
 {
     char sentence[256];
-    const struct report report = {
+    struct report report = {
         .status = m->report->status,
         .culprit = m->report->rank < (int64_t)c->job->rendezvous.size ? MAX(m->report->rank, -1) : -1,
         .group = m->report->group,
@@ -225,6 +237,7 @@ int handle_report(struct client *c, const Mesh__V1__ClientMessage *m)
     int rank = liveness_rank_of(&c->job->liveness, c->id);
     log_info("daemon", "job %s: rank %d reports %s: %s", c->job->rendezvous.job, rank,
              mesh_status_name((mesh_status)report.status), sentence);
+    blame_cause(c, &report, sentence, sizeof sentence);
     int r = liveness_report(&c->job->liveness, c->id, &report, &c->server->actions);
     if (r == 0) {
         actions_done(&c->server->actions, request_ticket(c, m));

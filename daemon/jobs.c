@@ -63,7 +63,7 @@ int jobs_find(const struct jobs *j, const char *name, uid_t uid, struct job **re
 {
     struct job *job = find(j, name);
     if (job == NULL) {
-        return err_set(MESH_ENOTFOUND, "there is no job %.60s; `meshctl status` lists those there are", name);
+        return err_set(MESH_ENOTFOUND, "no job %.60s runs; `meshctl status` lists those there are and were", name);
     }
     if (uid != 0 && job->uid != uid) {
         return err_set(MESH_EAUTH, "job %.60s belongs to another user (uid %u)", name, job->uid);

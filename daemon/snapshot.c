@@ -130,3 +130,37 @@ void snapshot_log_verdict(const struct server *s, struct job *job)
     }
     snapshot_fini(&p);
 }
+
+/* The stall of that call, or what it is a consequence of; NULL: it is none. */
+static const struct finding *cause_of(const struct verdict *v, uint64_t group, uint64_t sequence)
+{
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct finding *f = &v->findings.at[i];
+        if (f->kind == FINDING_STALL && f->group == group && f->sequence == sequence) {
+            return f->is_knock_on && v->findings.at[0].kind == FINDING_STALL ? &v->findings.at[0] : f;
+        }
+    }
+    return NULL;
+}
+
+int32_t snapshot_name_cause(const struct server *s, struct job *job, const struct report *r, char *line, size_t cap)
+{
+    struct snapshot p;
+    struct verdict v;
+    int32_t culprit = -1;
+    if (snapshot_take(s, job, 0, &p) < 0) {
+        return -1;
+    }
+    if (diagnose(&p.input, &v) == 0) {
+        const struct finding *f = cause_of(&v, r->group, r->sequence);
+        bool is_news = f != NULL && f->culprits.n > 0 && f->lines.n > 0 && r->culprit >= 0 &&
+                       !rank_list_has(&f->culprits, (uint32_t)r->culprit);
+        if (is_news) {
+            culprit = (int32_t)f->culprits.at[0];
+            snprintf(line, cap, "%s", f->lines.at[0]);
+        }
+        verdict_fini(&v);
+    }
+    snapshot_fini(&p);
+    return culprit;
+}

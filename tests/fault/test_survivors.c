@@ -120,6 +120,21 @@ START_TEST(different_calls_are_a_mismatch_that_names_both_and_all_go_on)
 }
 END_TEST
 
+/* Of ranks that wait for one another only some wait for the one that never came: meshd says which it is. */
+START_TEST(a_rank_that_waits_itself_is_not_told_that_it_is_the_cause)
+{
+    start_survivors("4", "never", links[_i], "sync");
+    ck_assert(proc_wait(&p, SOON_MS));
+    for (int rank = 0; rank < 4; rank++) {
+        char blames_itself[64];
+        (void)snprintf(blames_itself, sizeof blames_itself, "rank %d: MESH_ETIMEDOUT about rank %d ", rank, rank);
+        ck_assert_msg(rank == 1 || strstr(p.out.text, blames_itself) == NULL, "%.3000s", p.out.text);
+    }
+    ck_assert_msg(strstr(p.out.text, ": MESH_ETIMEDOUT about rank 1 ") != NULL, "%.3000s", p.out.text);
+    expect_lines("3 survivors, a message of ", 3);
+}
+END_TEST
+
 START_TEST(two_groups_in_another_order_are_a_time_out_that_names_who_waits_where)
 {
     start_survivors("3", "order", links[_i], "sync");
@@ -164,6 +179,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(cases, meshd_setup, meshd_teardown);
     tcase_add_loop_test(cases, whatever_one_rank_does_the_others_hear_of_it_and_go_on, 0, N_BREAKS * N_WAYS);
     tcase_add_loop_test(cases, different_calls_are_a_mismatch_that_names_both_and_all_go_on, 0, 2 * N_DIFFERENCES);
+    tcase_add_loop_test(cases, a_rank_that_waits_itself_is_not_told_that_it_is_the_cause, 0, 2);
     tcase_add_loop_test(cases, two_groups_in_another_order_are_a_time_out_that_names_who_waits_where, 0, 2);
     tcase_add_loop_test(cases, a_rank_that_was_stopped_goes_on_and_nobody_minds, 0, N_WAYS);
     tcase_add_loop_test(cases, collectives_and_messages_go_on_when_the_daemon_is_killed, 0, N_WAYS);
