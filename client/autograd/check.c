@@ -148,6 +148,7 @@ static int compare(struct checked *c, int i, int64_t e, double gradient)
         scope_fail(r);
     }
     r = mesh_scope_end(scope);
+    r = r < 0 || scope_enter("mesh_autograd_check_opt") ? r : last_status();
     double difference = (high - low) / (2 * h);
     if (r == 0 && c->in[i]->mesh->is_member && !(fabs(gradient - difference) <= tolerance * (1 + fabs(difference)))) {
         r = err_set(MESH_EINVAL,

@@ -46,7 +46,9 @@ void object_init(struct object *o, const struct object_class *c)
 
 struct object *object_ref(struct object *o)
 {
-    PRE(atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed) > 0);
+    if (atomic_fetch_add_explicit(&o->references, 1, memory_order_relaxed) <= 0) {
+        check_failed(__FILE__, __LINE__, "that the program uses no tensor after its scope ended, nor one it released,");
+    }
     return o;
 }
 
