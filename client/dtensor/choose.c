@@ -78,8 +78,7 @@ static bool is_layout(const struct chooser *c, const struct op_choice *x)
             return false;
         }
     }
-    return c->op->rule.of != rule_reshape ||
-           reshape_is_exact(c->s->in[0], c->s->out[0], c->mesh_ndim, c->mesh_size, &x->in[0], &x->out[0]);
+    return rules_fit_together(c->op->rule.of, c->s, &(struct rule_mesh){ c->mesh_ndim, c->mesh_size }, x->in, x->out);
 }
 
 /* The cost, or the limit where it is that much or more. */

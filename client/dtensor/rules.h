@@ -28,7 +28,7 @@ struct op_shapes { /* the global facts a rule may look at */
     mesh_dtype in_dtype[OP_MAX_INPUTS], out_dtype[OP_MAX_OUTPUTS];
     bool has[OP_MAX_INPUTS];
     int mesh_ndim; /* above 1, views also propose what is right only together with other mesh dims: whoever
-                                 combines rules asks reshape_is_exact() about the whole */
+                                 combines rules asks rules_fit_together() about the whole */
     struct op_attr attr;
     const void *user; /* of an operator that a program registered: whose it is */
     /* On the mesh dim that rules are derived for; kind 0: not known.  Strided rules are only derived for the strides there are. */
@@ -56,6 +56,19 @@ bool rules_is_float(const struct op_shapes *s); /* all inputs are */
 
 /* Rule functions by the name in ops.def. */
 typedef void (*rule_fn)(const struct op_shapes *s, int parts, struct rule_list *inout);
+
+/* Whether groups (heads of k, or channels) are whole when their dim is cut into so many parts. */
+bool attention_keeps_groups(const struct op_shapes *s, int64_t parts);
+bool convolution_keeps_groups(rule_fn of, const struct op_shapes *s, int64_t parts);
+
+struct rule_mesh {
+    int ndim;
+    const int *size;
+};
+/* Whether one rule for each mesh dim makes a layout: in and out are what they say together. */
+bool rules_fit_together(rule_fn of, const struct op_shapes *s, const struct rule_mesh *m, const mesh_placements *in,
+                        const mesh_placements *out);
+
 void rule_add_tensors(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_sub_tensors(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_negate(const struct op_shapes *s, int parts, struct rule_list *inout);

@@ -35,14 +35,9 @@ static void cut_queries(const struct roles *roles, int dim, struct rule_list *in
     rule_add(inout, &r);
 }
 
-/* Parts of q's heads see just the parts of k's, also where further mesh dims split them again. */
-static bool cuts_between_groups(const struct op_shapes *s, int parts)
+bool attention_keeps_groups(const struct op_shapes *s, int64_t parts)
 {
-    int64_t pieces = 1;
-    for (int m = 0; m < s->mesh_ndim; m++) {
-        pieces *= parts;
-    }
-    return s->attr.groups == 1 || s->attr.index[1] % pieces == 0;
+    return s->attr.groups == 1 || s->attr.index[1] % parts == 0;
 }
 
 static void attention(const struct op_shapes *s, int parts, const struct roles *roles, struct rule_list *inout)
@@ -51,7 +46,7 @@ static void attention(const struct op_shapes *s, int parts, const struct roles *
     for (int d = 0; d < heads; d++) {
         cut_all(roles, d, inout);
     }
-    if (heads >= 0 && cuts_between_groups(s, parts)) {
+    if (heads >= 0 && attention_keeps_groups(s, parts)) {
         cut_all(roles, heads, inout);
     }
     if (heads >= 0 &&

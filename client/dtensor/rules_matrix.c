@@ -79,24 +79,29 @@ void rule_cross_entropy_grad(const struct op_shapes *s, int parts, struct rule_l
 
 /* --- convolution ----------------------------------------------------------------------------------------------------- */
 
-/* Whether parts of images, weight and result end at the same groups, also where further mesh dims split them again. */
-static bool cuts_between_groups(const struct op_shapes *s, int parts, const int dim[3])
+/* The dims of channels of both inputs and the output. */
+static const int *channels_of(rule_fn of)
 {
-    int64_t groups = s->attr.groups, pieces = 1;
-    for (int m = 0; m < s->mesh_ndim; m++) {
-        pieces *= parts;
-    }
+    static const int usual[3] = { 1, 0, 1 }, of_weight_gradient[3] = { 1, 1, 0 };
+    return of == rule_conv2d_grad_weight ? of_weight_gradient : usual;
+}
+
+bool convolution_keeps_groups(rule_fn of, const struct op_shapes *s, int64_t parts)
+{
+    const int *dim = channels_of(of);
+    int64_t groups = s->attr.groups;
     bool is_alike = s->in[0].dim[dim[0]] == groups && s->in[1].dim[dim[1]] == groups && s->out[0].dim[dim[2]] == groups;
-    return is_alike || groups % pieces == 0;
+    return is_alike || groups % parts == 0;
 }
 
 /* One group: any channels, by letters.  Several: whole groups on each rank, so that images, weight and result are cut alike. */
-static void convolution(const struct op_shapes *s, int parts, const char *const index[2], const int dim[3],
+static void convolution(rule_fn of, const struct op_shapes *s, int parts, const char *const index[2],
                         struct rule_list *inout)
 {
+    const int *dim = channels_of(of);
     struct rule by_group = rule_whole();
     rules_from_index(index[s->attr.groups == 1 ? 0 : 1], s, inout);
-    if (s->attr.groups > 1 && cuts_between_groups(s, parts, dim)) {
+    if (s->attr.groups > 1 && convolution_keeps_groups(of, s, parts)) {
         by_group.in[0] = mesh_shard(dim[0]);
         by_group.in[1] = mesh_shard(dim[1]);
         by_group.out[0] = mesh_shard(dim[2]);
@@ -107,17 +112,17 @@ static void convolution(const struct op_shapes *s, int parts, const char *const 
 void rule_conv2d(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     static const char *const index[2] = { "ncHW,ocKL->noIJ", "nCHW,OCKL->nOIJ" };
-    convolution(s, parts, index, (const int[3]){ 1, 0, 1 }, inout);
+    convolution(rule_conv2d, s, parts, index, inout);
 }
 
 void rule_conv2d_grad_input(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     static const char *const index[2] = { "noIJ,ocKL->ncHW", "nOIJ,OCKL->nCHW" };
-    convolution(s, parts, index, (const int[3]){ 1, 0, 1 }, inout);
+    convolution(rule_conv2d_grad_input, s, parts, index, inout);
 }
 
 void rule_conv2d_grad_weight(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     static const char *const index[2] = { "noIJ,ncHW->ocKL", "nOIJ,nCHW->OCKL" };
-    convolution(s, parts, index, (const int[3]){ 1, 1, 0 }, inout);
+    convolution(rule_conv2d_grad_weight, s, parts, index, inout);
 }

@@ -50,10 +50,9 @@ typedef struct mesh_conv2d_options {
  * Shapes      x [n, c, h, w], weight [o, c / groups, kh, kw], bias [o] -> [n, o, (h + 2 padding - dilation (kh - 1) - 1) /
  *             stride + 1, likewise].
  * Placements  x Shard(0): the result alike.  One group, weight Shard(0): the result Shard(1); both Shard(1): Partial(sum).
- *             Groups of one channel each, or as many that r to the power d divides them (r ranks along the mesh dim that
- *             splits them, d dims of the mesh): x Shard(1), weight Shard(0): the result Shard(1).  Rows or columns split
- *             (Shard(2) or Shard(3), on any mesh dims) and the weight Replicate: the result alike, and each rank fetches
- *             the rows its own look at beyond those it holds.  Both split at once, or rows split beside a split weight:
+ *             Groups of one channel each, or in a number that the ranks which split them divide: x Shard(1), weight Shard(0):
+ *             the result Shard(1).  Rows or columns split (Shard(2) or Shard(3), on any mesh dims) and the weight Replicate:
+ *             the result alike, and each rank fetches the rows its own look at beyond those it holds.  Both split at once, or rows split beside a split weight:
  *             redistributed.
  * Cost        scratch of c / groups kh kw numbers for each place of one image of the result.
  * Errors      MESH_ESHAPE; MESH_EINVAL for a stride or a dilation below 0, a padding below 0, groups that do not divide the
@@ -76,9 +75,9 @@ typedef struct mesh_attention_options {
  *             and v may have fewer heads (the last of the leading dims), a divisor of q's: each serves as many of q's,
  *             one after another.
  * Placements  q, k and v sharded alike over the batch or over heads: the result too, and nothing moves.  Where k has fewer
- *             heads than q, r to the power d must divide them (r ranks along the mesh dim that splits them, d dims of the mesh:
- *             4 for 2 ranks of a 2x2 mesh); else something is redistributed.  q over rows, k and v Replicate:
- *             the result over rows.  q over heads, k and v Replicate: the result over heads, on a mesh of one dim or when k has one head.
+ *             heads than q, the ranks that split them must divide them; else something is redistributed.  q over rows, k and v
+ *             Replicate: the result over rows.  q over heads, k and v Replicate: the result over heads, on a mesh of one dim or
+ *             when k has one head.
  * Cost        tile by tile: the scores are never held as a whole.  Scratch of 2 x 64 x 256 numbers; for the gradient one number
  *             per row is kept, and the scores are computed again, twice.
  * Rounding    of 16-bit floats: computed in f32, rounded once.

@@ -206,6 +206,5 @@ bool claim_is_layout(const struct claim *c)
             return false;
         }
     }
-    return t->sample->op != OP_reshape ||
-           reshape_is_exact(t->shapes.in[0], t->shapes.out[0], c->ndim, c->size, &c->in[0], &c->out[0]);
+    return rules_fit_together(t->op->rule.of, &t->shapes, &(struct rule_mesh){ c->ndim, c->size }, c->in, c->out);
 }

@@ -26,6 +26,7 @@ static const struct setting settings[] = {
     { .q = { 4, { 2, 8, 66, 4 } }, .k = { 4, { 2, 4, 270, 4 } }, true, 200, MESH_F64, 1e-11 },
     { .q = { 4, { 2, 4, 70, 8 } }, .k = { 4, { 2, 1, 300, 8 } }, true, 3, MESH_F32, 2e-5 },
     { .q = { 4, { 1, 4, 9, 8 } }, .k = { 4, { 1, 2, 9, 8 } }, true, 0, MESH_BF16, 0.05 },
+    { .q = { 4, { 2, 6, 9, 8 } }, .k = { 4, { 2, 2, 9, 8 } }, true, 0, MESH_F64, 1e-12 },
 };
 
 static mesh_dtensor *input(mesh_device_mesh *m, mesh_shape s, mesh_dtype t, mesh_placements p, uint64_t seed)
@@ -125,6 +126,8 @@ static int on_a_grid(void *arg)
     REQUIRE_OK(attend(m, &settings[3], ON(S(1), S(1)), ON(S(1), S(1))));
     REQUIRE_OK(attend(m, &settings[3], ON(S(2), S(1)), ON(R, S(1))));
     REQUIRE_OK(attend(m, &settings[3], ON(S(2), S(2)), ON(R, R)));
+    REQUIRE_OK(attend(m, &settings[6], ON(S(0), S(1)), ON(S(0), S(1)))); /* two heads of k, each on one rank of two */
+    REQUIRE_OK(attend(m, &settings[6], ON(S(2), S(1)), ON(R, S(1))));
     return attend(m, &settings[4], ON(S(1), S(0)), ON(R, S(0)));
 }
 
