@@ -29,43 +29,20 @@ enum audience {
     HELPER
 };
 
-struct note { /* what the operator table does not say; the costs are those of the public headers */
+struct note { /* what the operator table does not say */
     enum op_id op;
     enum audience audience;
-    const char *call;      /* NULL: mesh_ with the row's name */
-    const char *gradient;  /* NULL: as the row says */
-    const char *otherwise; /* NULL: redistributes */
+    const char *call;     /* NULL: mesh_ with the row's name */
+    const char *gradient; /* NULL: as the row says */
 };
-
-#define FETCHES "dim split: each rank fetches the places that it comes to hold"
-#define LOSS    "classes split: two all_reduces of a number per row, the logits stay"
 
 /* clang-format off */
 static const struct note notes[] = {
-    { OP_softmax,            .otherwise = "dim split: two all_reduces of a number per line, and S(dim) stays" },
-    { OP_log_softmax,        .otherwise = "dim split: two all_reduces of a number per line, and S(dim) stays" },
-    { OP_var,                .otherwise = "dims split: three all_reduces of the result's size" },
-    { OP_logsumexp,          .otherwise = "dims split: two all_reduces of the result's size" },
-    { OP_argmax,             .otherwise = "dims split: two all_reduces of the result's size" },
-    { OP_argmin,             .otherwise = "dims split: two all_reduces of the result's size" },
-    { OP_cumsum,             .otherwise = "dim split: one all_reduce of a number per line and part, and S(dim) stays" },
-    { OP_sort, PUBLIC,       .gradient = "of the values",
-      .otherwise = "dim split, no other one free: each element and its index cross at most once, and S(dim) stays" },
-    { OP_topk, PUBLIC,       .gradient = "of the values",
-      .otherwise = "dim split, k less than a part: an all_gather of each part's k candidates" },
-    { OP_layer_norm,         .otherwise = "normalised dims split: three all_reduces of a number per row, and x stays" },
-    { OP_rms_norm,           .otherwise = "normalised dims split: one all_reduce of a number per row, and x stays" },
-    { OP_flip,               .otherwise = FETCHES },
-    { OP_roll,               .otherwise = FETCHES },
-    { OP_cat,                .otherwise = FETCHES },
-    { OP_narrow,             .otherwise = FETCHES },
-    { OP_reshape,            .otherwise = "an inner shard becomes a strided one; else each rank fetches its part of the result" },
-    { OP_pad,                .otherwise = FETCHES },
-    { OP_repeat,             .otherwise = FETCHES },
-    { OP_conv2d,             .otherwise = "rows or columns split: each rank fetches those beyond its own that it looks at" },
+    { OP_sort, PUBLIC,       .gradient = "of the values" },
+    { OP_topk, PUBLIC,       .gradient = "of the values" },
     { OP_gather,             .call = "mesh_take_along_dim()" },
-    { OP_cross_entropy_rows, .call = "mesh_cross_entropy(), each row", .otherwise = LOSS },
-    { OP_cross_entropy_sum,  .call = "mesh_cross_entropy(), mean or sum", .otherwise = LOSS },
+    { OP_cross_entropy_rows, .call = "mesh_cross_entropy(), each row" },
+    { OP_cross_entropy_sum,  .call = "mesh_cross_entropy(), mean or sum" },
     { OP_nll_loss_rows,      .call = "mesh_nll_loss(), each row" },
     { OP_nll_loss_sum,       .call = "mesh_nll_loss(), mean or sum" },
     { OP_squared_difference, .call = "in mesh_mse_loss()" },
@@ -379,7 +356,7 @@ static void print_row(FILE *to, enum op_id id, struct entry *e)
     fputs(" | ", to);
     print_pending(to, e);
     if (!is_helper(id)) {
-        fprintf(to, " | %s | %s", gradient_text(e, id), e->note->otherwise ? e->note->otherwise : "redistributes");
+        fprintf(to, " | %s", gradient_text(e, id));
     }
     fputs(" |\n", to);
 }
@@ -412,12 +389,11 @@ static const char introduction[] =
     "  avg, but the bitwise ones.\n"
     "- **sharded**, **pending**: the rules, those with a Partial input apart.\n"
     "- **gradient**: *constant* where the result moves in jumps, so that nothing flows back.\n"
-    "- **laid out otherwise**: what is communicated when no rule fits. *redistributes*: the inputs go to the\n"
-    "  cheapest rule.\n\n"
+    "- **communication**: none by a rule; what there is otherwise stands below, measured.\n\n"
     "Functions that are put together from others (`mesh_norm()`, `mesh_einsum()`, ...) have no row of their own.\n\n"
     "## Public\n\n"
-    "| operator | inputs | tried on | sharded | pending | gradient | laid out otherwise |\n"
-    "|---|---|---|---|---|---|---|\n";
+    "| operator | inputs | tried on | sharded | pending | gradient |\n"
+    "|---|---|---|---|---|---|\n";
 
 static const char helpers[] =
     "\n## Helpers\n\n"
