@@ -80,7 +80,7 @@ static int deliver(struct backward *b, const struct grad_edge *to, mesh_dtensor 
     }
     struct leaf_sum *s = leaf_of(b, to->leaf);
     if (s == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     s->is_shared = s->sum == NULL && is_shared;
     return gradient_add(&s->sum, dx);
@@ -107,7 +107,7 @@ static int visit(struct backward *b, struct grad_node *node)
     }
     struct grad_call c = { .node = node, .dy = hooks_run(node->hooks, b->name, node->grad) };
     if (c.dy == NULL) {
-        return err_wrap((int)mesh_last_error()->status, "hook on the result of %s", node->name);
+        return err_wrap(err_status(), "hook on the result of %s", node->name);
     }
     for (int i = 0; i < OP_MAX_INPUTS; i++) {
         c.wants[i] = node->edge[i].node != NULL || node->edge[i].leaf != NULL;
@@ -118,7 +118,7 @@ static int visit(struct backward *b, struct grad_node *node)
             continue;
         }
         if (c.dx[i] == NULL) {
-            return err_wrap((int)mesh_last_error()->status, "gradient of %s", node->name);
+            return err_wrap(err_status(), "gradient of %s", node->name);
         }
         int r = deliver(b, &node->edge[i], c.dx[i], is_shared(&c, i));
         if (r < 0) {
@@ -146,7 +146,7 @@ static int walk(struct backward *b, mesh_scope *scope)
         }
         tape_unref(node);
         if (r == 0 && !mesh_scope_next(scope)) { /* what lives on has references of its own */
-            r = (int)mesh_last_error()->status;
+            r = err_status();
         }
         err_enter(b->name);
     }

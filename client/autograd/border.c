@@ -50,7 +50,7 @@ mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p)
 /* The failure goes to the scope.  For expressions: returns NULL. */
 static void *fail(void)
 {
-    return scope_fail((int)mesh_last_error()->status);
+    return scope_fail(err_status());
 }
 
 static void *fail_null(const char *what)

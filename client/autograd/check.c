@@ -27,11 +27,6 @@ struct checked {
     mesh_dtensor *weight; /* like the result; NULL: not known yet */
 };
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 static bool is_float(const mesh_dtensor *x)
 {
     return dtype_kind(x->dtype) == DTYPE_FLOAT;
@@ -60,7 +55,7 @@ static mesh_dtensor *weigh(struct checked *c, mesh_dtensor *const *in)
     c->weight = c->weight != NULL ? c->weight : weights_for(y);
     y = c->weight == NULL ? NULL : cast_to(y, MESH_F64);
     if (y == NULL) {
-        return scope_fail(last_status());
+        return scope_fail(err_status());
     }
     return mesh_sum(mesh_mul(y, c->weight));
 }
@@ -127,10 +122,10 @@ static int loss_at(struct checked *c, int i, int64_t e, double delta, double *re
     memcpy(in, c->in, sizeof in);
     in[i] = moved(c->in[i], e, delta);
     if (in[i] == NULL) {
-        return last_status();
+        return err_status();
     }
     *ret_loss = mesh_item(weigh(c, in));
-    return scope_enter("mesh_autograd_check_opt") ? 0 : last_status();
+    return scope_enter("mesh_autograd_check_opt") ? 0 : err_status();
 }
 
 static int compare(struct checked *c, int i, int64_t e, double gradient)
@@ -140,7 +135,7 @@ static int compare(struct checked *c, int i, int64_t e, double gradient)
     double tolerance = c->o->tolerance > 0 ? c->o->tolerance : (is_wide ? 1e-6 : 2e-2);
     mesh_scope *scope = mesh_scope_begin(); /* of this element's temporaries */
     if (scope == NULL) {
-        return last_status();
+        return err_status();
     }
     int r = loss_at(c, i, e, h, &high);
     r = r < 0 ? r : loss_at(c, i, e, -h, &low);
@@ -148,7 +143,7 @@ static int compare(struct checked *c, int i, int64_t e, double gradient)
         scope_fail(r);
     }
     r = mesh_scope_end(scope);
-    r = r < 0 || scope_enter("mesh_autograd_check_opt") ? r : last_status();
+    r = r < 0 || scope_enter("mesh_autograd_check_opt") ? r : err_status();
     double difference = (high - low) / (2 * h);
     if (r == 0 && c->in[i]->mesh->is_member && !(fabs(gradient - difference) <= tolerance * (1 + fabs(difference)))) {
         r = err_set(MESH_EINVAL,
@@ -174,7 +169,7 @@ static int check_input(struct checked *c, int i, mesh_dtensor *leaf)
     int64_t n = shape_numel(leaf->shape), most = c->o->max_elements > 0 ? c->o->max_elements : 64;
     int64_t n_tried = n < most ? n : most;
     struct mesh_tensor *g = whole_gradient(leaf);
-    int r = g == NULL ? last_status() : 0;
+    int r = g == NULL ? err_status() : 0;
     for (int64_t k = 0; r == 0 && k < n_tried; k++) {
         int64_t e = (int64_t)((double)k / (double)n_tried * (double)n);
         r = compare(c, i, e, leaf->mesh->is_member ? ((const double *)g->data)[e] : 0);
@@ -208,19 +203,19 @@ static int run(struct checked *c, mesh_dtensor *const *inputs)
     mesh_dtensor *leaf[MAX_INPUTS] = { NULL };
     for (int i = 0; i < c->n; i++) {
         if (tensor_settle(inputs[i]->local) < 0) {
-            return last_status();
+            return err_status();
         }
         c->in[i] = dtensor_alias(inputs[i]);
         leaf[i] = dtensor_alias(inputs[i]);
         if (c->in[i] == NULL || leaf[i] == NULL) {
-            return last_status();
+            return err_status();
         }
         leaf[i]->requires_grad = is_float(inputs[i]);
     }
     bool was_on = tape_set(true);
     mesh_dtensor *loss = weigh(c, leaf);
     tape_set(was_on);
-    int r = loss == NULL ? last_status() : (loss->requires_grad ? mesh_backward(loss) : 0);
+    int r = loss == NULL ? err_status() : (loss->requires_grad ? mesh_backward(loss) : 0);
     was_on = tape_set(false);
     for (int i = 0; r == 0 && i < c->n; i++) {
         r = is_float(inputs[i]) ? check_input(c, i, leaf[i]) : 0;
@@ -234,12 +229,12 @@ MESH_API int mesh_autograd_check_opt(mesh_check_fn fn, mesh_dtensor *const *inpu
 {
     static const mesh_autograd_check_options defaults = { .size = sizeof defaults };
     if (!scope_enter(__func__)) {
-        return last_status();
+        return err_status();
     }
     struct checked c = { .fn = fn, .o = o != NULL ? o : &defaults, .n = n_inputs };
     int r = check_arguments(fn, inputs, n_inputs);
     mesh_scope *scope = r < 0 ? NULL : mesh_scope_begin();
-    r = r < 0 || scope != NULL ? r : last_status();
+    r = r < 0 || scope != NULL ? r : err_status();
     if (scope != NULL) {
         r = run(&c, inputs);
         if (r < 0) {

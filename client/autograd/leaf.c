@@ -21,7 +21,7 @@ int gradient_add(mesh_dtensor **sum, mesh_dtensor *dx)
         struct op_attr attr = { .value = { 1.0 } };
         dx = grad_op2(OP_add, *sum, dx, &attr);
         if (dx == NULL) {
-            return (int)mesh_last_error()->status;
+            return err_status();
         }
         dtensor_unref(*sum);
     }
@@ -138,7 +138,7 @@ int leaf_finish(struct leaf_sum *s, const char *name)
         g = copy(g);
     }
     if (g == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     s->total = s->leaf->grad != NULL ? dtensor_ref(s->leaf->grad) : NULL;
     return gradient_add(&s->total, g);

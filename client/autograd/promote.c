@@ -73,7 +73,7 @@ int promote(const struct op_row *op, mesh_dtensor **in, uint32_t which, const st
     for (int i = 0; r == 0 && i < OP_MAX_INPUTS && which >> i != 0; i++) {
         if (which >> i & 1 && in[i] != NULL) {
             in[i] = cast_to(in[i], t);
-            r = in[i] == NULL ? (int)mesh_last_error()->status : 0;
+            r = in[i] == NULL ? err_status() : 0;
         }
     }
     return r;

@@ -11,14 +11,9 @@
 #include "dtensor/along_sort.h"
 #include "tensor/shape.h"
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 static mesh_dtensor *or_fail(mesh_dtensor *y)
 {
-    return y != NULL ? y : scope_fail(last_status());
+    return y != NULL ? y : scope_fail(err_status());
 }
 
 /* The dim as 0..ndim-1; a scalar has none. */
@@ -70,7 +65,7 @@ static int record_choice(enum op_id id, mesh_dtensor *x, const struct op_attr *a
 {
     mesh_dtensor *in[2] = { x, out[1] };
     struct tape_entry e = { .name = op_table[id].name, .gradient = &g_sort, .attr = attr, .n_in = 2, .in = in };
-    return dtype_kind(x->dtype) != DTYPE_FLOAT || recorded(&e, out[0]) != NULL ? 0 : last_status();
+    return dtype_kind(x->dtype) != DTYPE_FLOAT || recorded(&e, out[0]) != NULL ? 0 : err_status();
 }
 
 static void give(int r, mesh_dtensor *const *out, mesh_dtensor **ret_values, mesh_dtensor **ret_indices)
@@ -114,7 +109,7 @@ static int sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor **ret_ou
     attr.mode = descending;
     if (r == 0 && is_sharded_along(x, UINT32_C(1) << attr.dim[0])) {
         x = settled(x);
-        r = x == NULL ? last_status() : 0;
+        r = x == NULL ? err_status() : 0;
     }
     mesh_dtensor *in[OP_MAX_INPUTS] = { x };
     if (r == 0) {
@@ -147,7 +142,7 @@ static int topk(mesh_dtensor *x, int64_t k, int dim, mesh_dtensor **ret_out)
     }
     if (pays(x, attr.dim[0], k)) {
         x = settled(x);
-        r = x == NULL ? last_status() : along_topk(x, &attr, ret_out);
+        r = x == NULL ? err_status() : along_topk(x, &attr, ret_out);
     } else {
         mesh_dtensor *in[OP_MAX_INPUTS] = { x };
         r = apply_plain(OP_topk, in, &attr, ret_out);

@@ -44,7 +44,7 @@ static int attend(mesh_dtensor *const *in, const struct op_attr *attr, mesh_dten
         .name = "scaled_dot_product_attention", .gradient = &g_attention, .attr = attr, .n_in = 4, .in = saved
     };
     *ret_y = recorded(&e, out[0]);
-    return *ret_y != NULL ? 0 : (int)mesh_last_error()->status;
+    return *ret_y != NULL ? 0 : err_status();
 }
 
 MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, mesh_dtensor *k, mesh_dtensor *v,

@@ -60,7 +60,7 @@ MESH_API mesh_dtensor *mesh_detach(mesh_dtensor *x)
         return scope_fail(err_set(MESH_EINVAL, "the tensor is NULL"));
     }
     mesh_dtensor *alias = dtensor_alias(x);
-    return alias != NULL ? alias : scope_fail((int)mesh_last_error()->status);
+    return alias != NULL ? alias : scope_fail(err_status());
 }
 
 MESH_API mesh_dtensor *mesh_grad(const mesh_dtensor *x)
@@ -75,7 +75,7 @@ MESH_API mesh_dtensor *mesh_grad(const mesh_dtensor *x)
         return NULL;
     }
     mesh_dtensor *alias = dtensor_alias(x->grad);
-    return alias != NULL ? alias : scope_fail((int)mesh_last_error()->status);
+    return alias != NULL ? alias : scope_fail(err_status());
 }
 
 MESH_API bool mesh_grad_enable(bool on)
@@ -125,12 +125,12 @@ static int run(const char *name, mesh_dtensor *y, mesh_dtensor *seed, bool retai
 {
     mesh_scope *scope = mesh_scope_begin();
     if (scope == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     err_enter(name);
     bool was_explicit = mesh_explicit(false); /* nobody wrote these calls, so nobody can be told to change them */
     seed = seed != NULL ? seed : ones_like(y);
-    int r = seed == NULL ? (int)mesh_last_error()->status : backward_run(name, scope, y, seed, retains);
+    int r = seed == NULL ? err_status() : backward_run(name, scope, y, seed, retains);
     if (r < 0) {
         scope_fail(r);
     }
@@ -169,20 +169,20 @@ static int backward(const char *name, mesh_dtensor *y, mesh_dtensor *grad, bool 
 
 MESH_API int mesh_backward(mesh_dtensor *loss)
 {
-    return scope_enter(__func__) ? backward(__func__, loss, NULL, false) : (int)mesh_last_error()->status;
+    return scope_enter(__func__) ? backward(__func__, loss, NULL, false) : err_status();
 }
 
 MESH_API int mesh_backward_opt(mesh_dtensor *y, const mesh_backward_options *o)
 {
     static const mesh_backward_options defaults = { .size = sizeof defaults };
     o = o != NULL ? o : &defaults;
-    return scope_enter(__func__) ? backward(__func__, y, o->grad, o->retain_graph) : (int)mesh_last_error()->status;
+    return scope_enter(__func__) ? backward(__func__, y, o->grad, o->retain_graph) : err_status();
 }
 
 MESH_API int mesh_backward_from(mesh_dtensor *y, mesh_dtensor *grad)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (grad == NULL) {
         int r = y == NULL ? check_start(y) : err_set(MESH_EINVAL, "the gradient is NULL");
@@ -195,7 +195,7 @@ MESH_API int mesh_backward_from(mesh_dtensor *y, mesh_dtensor *grad)
 MESH_API int mesh_grad_hook(mesh_dtensor *x, mesh_grad_fn fn, void *user)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = 0;
     if (x == NULL || fn == NULL) {

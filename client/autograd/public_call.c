@@ -17,7 +17,7 @@ bool public_enter(const char *public_function, mesh_dtensor *const *in, int n)
             return false;
         }
         if (tensor_settle(in[i]->local) < 0) {
-            scope_fail((int)mesh_last_error()->status);
+            scope_fail(err_status());
             return false;
         }
     }

@@ -105,7 +105,7 @@ static int complete(mesh_dtensor **inout_sum, mesh_dtensor **inout_count)
     mesh_dtensor *sum = pair == NULL ? NULL : unpack(pair, 0);
     mesh_dtensor *count = sum == NULL ? NULL : unpack(pair, 1);
     if (count == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (tape_wants(x, 1)) {
         struct tape_entry e = { .name = "cross_entropy", .gradient = &g_redistribute, .n_in = 1, .in = x };
@@ -154,7 +154,7 @@ static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_att
     in[0] = settled(in[0]);
     in[2] = in[0] == NULL ? NULL : sharded_softmax(in[0], class_dim, true);
     if (in[2] == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     bool by_row = attr->mode == MESH_REDUCTION_NONE;
     mesh_dtensor *loss_in[OP_MAX_INPUTS] = { in[2], in[1] };
@@ -162,7 +162,7 @@ static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_att
     struct tape_entry e = {
         .name = "cross_entropy", .gradient = &g_sharded_cross_entropy, .attr = attr, .n_in = 3, .in = in
     };
-    return r < 0 || recorded(&e, ret_out[0]) != NULL ? r : (int)mesh_last_error()->status;
+    return r < 0 || recorded(&e, ret_out[0]) != NULL ? r : err_status();
 }
 
 /* weight as [1, classes, 1...], to broadcast over rows. */
@@ -177,7 +177,7 @@ static int shape_weight(const mesh_dtensor *x, mesh_dtensor *weight, mesh_dtenso
     }
     mesh_dtensor *plain = dtensor_alias(weight); /* it has no gradient */
     *ret_weight = grad_reshape(plain, kept_shape(x->shape, ~(UINT32_C(1) << class_dim)));
-    return *ret_weight != NULL ? 0 : (int)mesh_last_error()->status;
+    return *ret_weight != NULL ? 0 : err_status();
 }
 
 /* The loss of weighted log-probabilities; the mean divides by the weights of the targets, which is the loss of -weight. */
@@ -196,7 +196,7 @@ static int weighted(mesh_dtensor *log_probabilities, mesh_dtensor *target, mesh_
     }
     plain.value[0] = 0;
     in[0] = grad_op1(OP_expand, grad_op1(OP_neg, weight, NULL), &whole);
-    r = in[0] == NULL ? (int)mesh_last_error()->status : apply_plain(OP_nll_loss_sum, in, &plain, total);
+    r = in[0] == NULL ? err_status() : apply_plain(OP_nll_loss_sum, in, &plain, total);
     return r < 0 ? r : mean(out[0], total[0], ret_loss);
 }
 
@@ -207,7 +207,7 @@ static int weighted_cross_entropy(mesh_dtensor *const *in, mesh_dtensor *weight,
     r = r < 0 ? r : shape_weight(in[0], weight, &weight);
     mesh_dtensor *log_probabilities = r < 0 ? NULL : softmax_of(OP_log_softmax, in[0], class_dim);
     if (log_probabilities == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     return weighted(log_probabilities, in[1], weight, attr, ret_loss);
 }

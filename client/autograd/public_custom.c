@@ -134,7 +134,7 @@ MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls)
         return NULL;
     }
     mesh_op *op = check_class(cls) < 0 ? NULL : new_op(cls);
-    return op != NULL ? op : scope_fail((int)mesh_last_error()->status);
+    return op != NULL ? op : scope_fail(err_status());
 }
 
 int custom_apply(struct mesh_op *op, mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_out)

@@ -121,7 +121,7 @@ MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_d
         .name = "einsum", .n_in = 2, .rule = text, .linear = MESH_OP_LINEAR_EACH, .kernel = kernel, .gradient = gradient
     };
     struct mesh_op *op = custom_find_or_make(&cls);
-    r = op == NULL ? (int)mesh_last_error()->status : promote(&op->row, in, 0x3, &none);
+    r = op == NULL ? err_status() : promote(&op->row, in, 0x3, &none);
     r = r < 0 ? r : custom_apply(op, in, &none, out);
     return r < 0 ? scope_fail(r) : out[0];
 }

@@ -23,11 +23,6 @@ struct update { /* x = op(x, other) */
     mesh_dtensor *in[OP_MAX_INPUTS]; /* x, then the other; NULL: none */
 };
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 static bool is_pending(const mesh_dtensor *x, int mesh_dim)
 {
     return x->placements.at[mesh_dim].kind == MESH_IS_PARTIAL;
@@ -125,7 +120,7 @@ static int overwrite(mesh_dtensor *x, const mesh_dtensor *y)
 {
     struct mesh_tensor *local = redistribute_run(y, &x->placements);
     if (local == NULL) {
-        return last_status();
+        return err_status();
     }
     if (local != x->local && local->n > 0) {
         memmove(x->local->data, local->data, tensor_bytes(local));
@@ -145,7 +140,7 @@ static int run(struct update *u)
         r = r < 0 || x->mesh != u->in[1]->mesh ? r : shape_broadcast(x->shape, u->in[1]->shape, u->name, &any);
         if (r == 0 && x->mesh == u->in[1]->mesh && shape_equal(any, x->shape)) {
             u->in[1] = beside(x, u->in[1], adds);
-            r = u->in[1] == NULL ? last_status() : 0;
+            r = u->in[1] == NULL ? err_status() : 0;
         }
     }
     r = r < 0 ? r : foresee(u);
@@ -213,7 +208,7 @@ static int copy(mesh_dtensor *x, mesh_dtensor *from)
     }
     if (r == 0 && out[0]->dtype != x->dtype) {
         out[0] = cast_to(out[0], x->dtype);
-        r = out[0] == NULL ? last_status() : 0;
+        r = out[0] == NULL ? err_status() : 0;
     }
     return r < 0 ? r : overwrite(x, out[0]);
 }
@@ -237,6 +232,6 @@ MESH_API mesh_dtensor *mesh_fill_(mesh_dtensor *x, double value)
     }
     int r = check_no_record("fill_", in);
     mesh_dtensor *y = r < 0 ? NULL : dtensor_filled(x->shape, x->dtype, x->mesh, &x->placements, &f);
-    r = r < 0 ? r : y == NULL ? last_status() : overwrite(x, y);
+    r = r < 0 ? r : y == NULL ? err_status() : overwrite(x, y);
     return r < 0 ? scope_fail(r) : x;
 }

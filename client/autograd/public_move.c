@@ -214,7 +214,7 @@ static mesh_dtensor *join_list(mesh_dtensor *const *tensors, int n, const struct
     int r = x != NULL ? 0 : err_no_memory((size_t)n * sizeof(mesh_dtensor *), "a list of tensors");
     for (int i = 0; r == 0 && i < n; i++) {
         x[i] = cast_to(tensors[i], how->dtype);
-        r = x[i] != NULL ? 0 : (int)mesh_last_error()->status;
+        r = x[i] != NULL ? 0 : err_status();
         if (r == 0 && how->is_new) {
             r = ag_apply(OP_reshape, (mesh_dtensor *[OP_MAX_INPUTS]){ x[i] }, &attr, &x[i]);
         }

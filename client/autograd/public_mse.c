@@ -28,7 +28,7 @@ static int mse_loss(mesh_dtensor **in, mesh_reduction reduction, mesh_dtensor **
     r = r < 0 ? r : promote(&op_table[OP_squared_difference], in, 0x3, NULL);
     for (int i = 0; r == 0 && i < 2; i++) { /* once, not again for the gradient */
         in[i] = settled(in[i]);
-        r = in[i] != NULL ? 0 : (int)mesh_last_error()->status;
+        r = in[i] != NULL ? 0 : err_status();
     }
     r = r < 0 ? r : ag_apply(OP_squared_difference, in, NULL, ret_loss);
     if (r < 0 || reduction == MESH_REDUCTION_NONE) {

@@ -42,7 +42,7 @@ static mesh_dtensor *normalize(enum op_id id, mesh_dtensor **in, int n, double e
     r = r < 0 ? r : check(id, in, &attr);
     for (int i = 0; r == 0 && i < op_table[id].n_in; i++) {
         mesh_dtensor *x = settled(in[i]);
-        r = x == NULL && in[i] != NULL ? (int)mesh_last_error()->status : 0;
+        r = x == NULL && in[i] != NULL ? err_status() : 0;
         in[i] = x;
     }
     if (r < 0) {
@@ -52,7 +52,7 @@ static mesh_dtensor *normalize(enum op_id id, mesh_dtensor **in, int n, double e
         .name = op_table[id].name, .gradient = gradient_of(id), .attr = &attr, .n_in = op_table[id].n_in, .in = in
     };
     mesh_dtensor *y = recorded(&e, by_shards(in, &attr));
-    return y != NULL ? y : scope_fail((int)mesh_last_error()->status);
+    return y != NULL ? y : scope_fail(err_status());
 }
 
 MESH_API mesh_dtensor *mesh_layer_norm(mesh_dtensor *x, int normalized_dims, mesh_dtensor *weight, mesh_dtensor *bias,

@@ -55,9 +55,9 @@ mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_opt
     mesh_dtensor *y = NULL;
     in[0] = is_half ? cast_to(x, MESH_F32) : x;
     in[1] = in[0] == NULL ? NULL : dtensor_filled(x->shape, in[0]->dtype, x->mesh, &x->placements, &mask);
-    r = in[1] == NULL ? (int)mesh_last_error()->status : ag_apply(OP_mul, in, NULL, &y);
+    r = in[1] == NULL ? err_status() : ag_apply(OP_mul, in, NULL, &y);
     y = r < 0 ? NULL : cast_to(y, x->dtype);
-    return y != NULL ? y : scope_fail((int)mesh_last_error()->status);
+    return y != NULL ? y : scope_fail(err_status());
 }
 
 static int check_in_place(const char *what, const mesh_dtensor *x)

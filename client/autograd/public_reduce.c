@@ -45,7 +45,7 @@ int reduce_attr(const char *what, mesh_shape shape, const mesh_reduce_options *o
 
 static mesh_dtensor *or_fail(mesh_dtensor *y)
 {
-    return y != NULL ? y : scope_fail((int)mesh_last_error()->status);
+    return y != NULL ? y : scope_fail(err_status());
 }
 
 static bool is_float(const mesh_dtensor *x)

@@ -102,7 +102,7 @@ static int save(mesh_dtensor *x, mesh_dtensor **ret_saved)
 {
     mesh_dtensor *alias = dtensor_alias(x);
     if (alias == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     object_disown(&alias->object);
     *ret_saved = alias;

@@ -52,11 +52,6 @@ static mesh_shape with_extent(mesh_shape s, int dim, int64_t extent)
     return s;
 }
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 /* A local tensor: of this shape on members of the mesh, empty elsewhere. */
 static struct mesh_tensor *new_local(const mesh_dtensor *x, mesh_shape shape, mesh_dtype t)
 {
@@ -118,7 +113,7 @@ int along_cumsum(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor **ret
     struct mesh_tensor *first = new_local(x, is_member ? with_extent(local, dim, 1) : local, wide);
     struct mesh_tensor *sum = first != NULL ? new_local(x, local, t) : NULL;
     mesh_dtensor *carry = sum != NULL ? carry_of(x, attr, first) : NULL;
-    int r = carry != NULL ? 0 : last_status();
+    int r = carry != NULL ? 0 : err_status();
     if (r == 0 && is_member) {
         struct kernel_call call = { .in = { x->local, first }, .out = { sum }, .attr = attr };
         pick(first, carry->local, dim, my_part(x, dim));
@@ -131,7 +126,7 @@ int along_cumsum(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor **ret
     }
     mesh_dtensor *y = dtensor_new(x->mesh, x->shape, t, &x->placements, sum);
     if (y == NULL) {
-        return last_status();
+        return err_status();
     }
     *ret_sum = y;
     return 0;
@@ -146,7 +141,7 @@ static int largest(const mesh_dtensor *x, const struct op_attr *attr, struct mes
     int dim = attr->dim[0];
     mesh_shape to = x->mesh->is_member ? with_extent(in[0]->shape, dim, attr->index[0]) : MESH_SHAPE(0);
     struct mesh_tensor *values = new_local(x, to, x->dtype), *indices = values ? new_local(x, to, MESH_I64) : NULL;
-    int r = indices != NULL ? 0 : last_status();
+    int r = indices != NULL ? 0 : err_status();
     if (r == 0 && x->mesh->is_member) {
         struct kernel_call call = { .in = { in[0], in[1] }, .out = { values, indices }, .attr = attr };
         if (offset != NULL) {
@@ -173,7 +168,7 @@ static int wrap(const mesh_dtensor *x, mesh_shape shape, const mesh_placements *
     values = values != NULL && indices != NULL ? dtensor_redistribute(values, to) : NULL;
     indices = values != NULL ? dtensor_redistribute(indices, to) : NULL;
     if (indices == NULL) {
-        return last_status();
+        return err_status();
     }
     ret_out[0] = values;
     ret_out[1] = indices;

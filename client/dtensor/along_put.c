@@ -19,11 +19,6 @@ struct putting {
     struct mesh_tensor *numbers, *places;
 };
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 static struct chunk part_of(const struct putting *p, int part)
 {
     return sharers_chunk(&p->sharers, part, p->dy->shape.dim[p->dim]);
@@ -79,7 +74,7 @@ static int tell_counts(struct putting *p)
     int64_t n = p->sharers.n;
     struct mesh_tensor *mine = tensor_new(MESH_SHAPE(n), MESH_I64);
     struct mesh_tensor *theirs = mine != NULL ? tensor_new(MESH_SHAPE(n), MESH_I64) : NULL;
-    int r = theirs != NULL ? 0 : last_status();
+    int r = theirs != NULL ? 0 : err_status();
     for (int64_t part = 0; r == 0 && part < n; part++) {
         ((int64_t *)mine->data)[part] = (int64_t)p->sent[part];
         p->got[part] = 1;
@@ -105,7 +100,7 @@ static int pack(struct putting *p)
         memcpy((char *)p->numbers->data + at * item, (const char *)dy->data + (size_t)i * item, item);
         ((int64_t *)p->places->data)[at] = place_of(p, i, owner);
     }
-    return p->places != NULL ? 0 : last_status();
+    return p->places != NULL ? 0 : err_status();
 }
 
 /* Brings *inout to whom it belongs. */
@@ -117,7 +112,7 @@ static int swap(const struct putting *p, struct mesh_tensor **inout)
     }
     struct mesh_tensor *got = tensor_new(MESH_SHAPE(n), (*inout)->dtype);
     int r =
-        got != NULL ? sharers_swap(&p->sharers, &(struct sharers_swap){ *inout, got, p->sent, p->got }) : last_status();
+        got != NULL ? sharers_swap(&p->sharers, &(struct sharers_swap){ *inout, got, p->sent, p->got }) : err_status();
     if (r < 0) {
         tensor_unref(got);
         return r;
@@ -155,7 +150,7 @@ mesh_dtensor *along_put(mesh_dtensor *dy, mesh_dtensor *indices, int dim)
 {
     struct putting p = { .dy = dy, .indices = indices, .dim = dim, .sharers = sharers_of(dy, dim) };
     struct mesh_tensor *out = tensor_new_zeroed(dy->local->shape, dy->dtype);
-    int r = out == NULL ? last_status() : (dy->mesh->is_member ? put(&p, out) : 0);
+    int r = out == NULL ? err_status() : (dy->mesh->is_member ? put(&p, out) : 0);
     tensor_unref(p.numbers);
     tensor_unref(p.places);
     if (r < 0) {

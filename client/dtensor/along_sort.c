@@ -34,11 +34,6 @@ struct sorting {
     int64_t *begin; /* [part, line, 0..n parts] where each part is cut */
 };
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 /* --- keys ------------------------------------------------------------------------------------------------------------ */
 
 static uint64_t mask_of(int bits)
@@ -163,7 +158,7 @@ static int find_digit(const struct sorting *s, int shift)
     }
     mesh_dtensor *all = table_of_all(s, mine, (int64_t)n_cuts * DIGITS, true);
     if (all == NULL) {
-        return last_status();
+        return err_status();
     }
     for (int64_t i = 0; i < s->n_lines * n_cuts; i++) {
         int64_t line = i / n_cuts, digit = 0;
@@ -217,7 +212,7 @@ static int find_cuts(const struct sorting *s)
     }
     mesh_dtensor *counts = r < 0 ? NULL : table_of_all(s, mine, (int64_t)n * (n - 1) * 2, false);
     if (counts == NULL) {
-        return r < 0 ? r : last_status();
+        return r < 0 ? r : err_status();
     }
     for (int64_t line = 0; line < s->n_lines; line++) {
         for (int part = 0; part < n; part++) {
@@ -293,7 +288,7 @@ static struct mesh_tensor *exchanged(const struct sorting *s, const struct mesh_
     struct mesh_tensor *sent = tensor_new(MESH_SHAPE(mine->n), mine->dtype);
     struct mesh_tensor *got = sent != NULL ? tensor_new(MESH_SHAPE(mine->n), mine->dtype) : NULL;
     struct mesh_tensor *out = got != NULL ? tensor_new(mine->shape, mine->dtype) : NULL;
-    int r = out != NULL ? 0 : last_status();
+    int r = out != NULL ? 0 : err_status();
     if (r == 0) {
         pack(s, mine, sent);
         r = sharers_swap(&s->sharers, &(struct sharers_swap){ sent, got, counts, counts + s->sharers.n });
@@ -318,7 +313,7 @@ static int sort_part(const struct op_attr *attr, struct mesh_tensor *x, struct m
     struct mesh_tensor *indices = values != NULL ? tensor_new(x->shape, MESH_I64) : NULL;
     struct kernel_call call = { .in = { x, given }, .out = { values, indices }, .attr = attr };
     memcpy(call.offset, offset, sizeof call.offset);
-    int r = indices != NULL ? kernel_run(k_sort, &call) : last_status();
+    int r = indices != NULL ? kernel_run(k_sort, &call) : err_status();
     if (r < 0) {
         tensor_unref(values);
         tensor_unref(indices);
@@ -339,7 +334,7 @@ static int redeal(struct sorting *s, const struct op_attr *attr)
         count_shares(s, counts, counts + s->sharers.n);
         values = exchanged(s, s->values, counts);
         indices = values != NULL ? exchanged(s, s->indices, counts) : NULL;
-        r = indices != NULL ? sort_part(attr, values, indices, nowhere, sorted) : last_status();
+        r = indices != NULL ? sort_part(attr, values, indices, nowhere, sorted) : err_status();
     }
     if (r == 0) {
         tensor_unref(s->values);
@@ -374,7 +369,7 @@ static int begin(struct sorting *s, const struct op_attr *attr)
     int r = s->is_member ? sort_part(attr, s->x->local, NULL, b.offset, sorted) : 0;
     s->values = s->is_member ? sorted[0] : tensor_new(MESH_SHAPE(0), s->x->dtype);
     s->indices = s->is_member ? sorted[1] : tensor_new(MESH_SHAPE(0), MESH_I64);
-    return r < 0 || (s->values != NULL && s->indices != NULL) ? r : last_status();
+    return r < 0 || (s->values != NULL && s->indices != NULL) ? r : err_status();
 }
 
 int along_sort(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor *ret_out[2])
@@ -398,7 +393,7 @@ int along_sort(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor *ret_ou
     mesh_dtensor *values = dtensor_new(x->mesh, x->shape, x->dtype, &x->placements, s.values);
     mesh_dtensor *indices = dtensor_new(x->mesh, x->shape, MESH_I64, &x->placements, s.indices);
     if (values == NULL || indices == NULL) {
-        return last_status();
+        return err_status();
     }
     ret_out[0] = values;
     ret_out[1] = indices;

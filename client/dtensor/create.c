@@ -148,7 +148,7 @@ static int make_box(mesh_dtensor *x, const struct box_walk *w, const struct make
     bool is_all = shape_equal(extent, x->local->shape);
     struct mesh_tensor *box = is_all ? tensor_ref(x->local) : tensor_new(extent, x->dtype);
     if (!box) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = maker->fn(box->data, offset, extent, maker->arg);
     if (r == 0 && !is_all) {

@@ -240,7 +240,7 @@ int mesh_make_whole(mesh_device_mesh *m)
     }
     m->whole = group_new(m->session, m->ranks, m->n_ranks, "mesh");
     m->owns_whole = m->whole != NULL;
-    return m->whole ? 0 : (int)mesh_last_error()->status;
+    return m->whole ? 0 : err_status();
 }
 
 static int make_groups(mesh_device_mesh *m)
@@ -255,7 +255,7 @@ static int make_groups(mesh_device_mesh *m)
         line_ranks(m, i, line);
         m->group[i] = group_new(m->session, line, m->size[i], group_name(m, i, name, sizeof name));
         m->owns_group[i] = m->group[i] != NULL;
-        r = m->group[i] ? 0 : (int)mesh_last_error()->status;
+        r = m->group[i] ? 0 : err_status();
     }
     mem_free(line);
     return r < 0 ? r : mesh_make_whole(m);
@@ -389,7 +389,7 @@ static struct dtensor_state *enter(const char *function, struct mesh_session **r
     struct mesh_session *s = session_require();
     struct dtensor_state *st = s ? dtensor_state(s) : NULL;
     if (!st) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     *ret_session = s;
     return st;
@@ -411,7 +411,7 @@ mesh_device_mesh *mesh_init_device_mesh(const char *device_type, mesh_shape shap
         m = NULL;
     }
     m = m ? finish(st, m) : NULL;
-    return m ? m : scope_fail((int)mesh_last_error()->status);
+    return m ? m : scope_fail(err_status());
 }
 
 mesh_device_mesh *mesh_new_device_mesh(const char *device_type, mesh_shape shape, const int *ranks,
@@ -427,5 +427,5 @@ mesh_device_mesh *mesh_new_device_mesh(const char *device_type, mesh_shape shape
     r = r < 0 ? r : check_names(names, shape.ndim);
     mesh_device_mesh *m = r < 0 ? NULL : with_ranks(s, shape, ranks, names);
     m = m ? finish(st, m) : NULL;
-    return m ? m : scope_fail((int)mesh_last_error()->status);
+    return m ? m : scope_fail(err_status());
 }

@@ -270,17 +270,12 @@ static bool may_miss(uint64_t id, int i)
     }
 }
 
-static int last_status(void)
-{
-    return (int)mesh_last_error()->status;
-}
-
 /* They exist, live on one mesh, and have all their elements. */
 static int check_inputs(const struct op_row *op, uint64_t id, mesh_dtensor *const *in)
 {
     for (int i = 0; i < op->n_in; i++) {
         if (in[i] && tensor_settle(in[i]->local) < 0) {
-            return last_status();
+            return err_status();
         }
         if (!in[i] && !may_miss(id, i)) {
             return err_set(MESH_EINVAL, "%s: argument %d is NULL", op->name, i + 1);
@@ -324,7 +319,7 @@ static int wrap(const struct op_row *op, const struct decision *d, mesh_device_m
     for (int o = 0; o < op->n_out; o++) {
         result[o] = dtensor_new(m, d->out[o], d->out_dtype[o], &d->choice.out[o], out[o]);
         out[o] = NULL;
-        r = result[o] ? r : last_status();
+        r = result[o] ? r : err_status();
     }
     for (int o = 0; o < op->n_out; o++) {
         if (r == 0) {
@@ -341,7 +336,7 @@ static int run_exchange(const struct op_row *op, const struct decision *d, mesh_
     struct exchange_end from = { x->mesh, x->shape, &d->choice.in[0] };
     struct exchange_end to = { x->mesh, d->out[0], &d->choice.out[0] };
     struct mesh_tensor *out[OP_MAX_OUTPUTS] = { exchange_run(&from, &to, x->local) };
-    return out[0] ? wrap(op, d, x->mesh, out, ret_out) : last_status();
+    return out[0] ? wrap(op, d, x->mesh, out, ret_out) : err_status();
 }
 
 static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in, mesh_dtensor **ret_out)
@@ -356,11 +351,11 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
             local[i] =
                 d->window.is_used ? window_fetch(&d->window, i, in[i]) : redistribute_run(in[i], &d->choice.in[i]);
         }
-        r = in[i] && !local[i] ? last_status() : 0;
+        r = in[i] && !local[i] ? err_status() : 0;
     }
     for (int o = 0; r == 0 && o < op->n_out; o++) {
         out[o] = tensor_new(d->out_local[o], d->out_dtype[o]);
-        r = out[o] ? 0 : last_status();
+        r = out[o] ? 0 : err_status();
     }
     if (r == 0 && in[0]->mesh->is_member) {
         r = run_kernel(op, d, in, local, out);

@@ -200,7 +200,7 @@ static mesh_dtensor *distribute(const mesh_tensor *t, mesh_device_mesh *m, mesh_
                                                   : from_origin(&s, t);
     local = tensor_detached(local, t);
     mesh_dtensor *x = local ? dtensor_new(m, t->shape, t->dtype, &p, local) : NULL;
-    return x ? x : scope_fail((int)mesh_last_error()->status);
+    return x ? x : scope_fail(err_status());
 }
 
 mesh_dtensor *mesh_distribute_tensor(const mesh_tensor *t, mesh_device_mesh *m, mesh_placements p)

@@ -151,7 +151,7 @@ static int swap(const struct exchange *x, const struct mesh_tensor *local, struc
     int n = x->over->n_ranks;
     struct mesh_tensor *in = tensor_new(MESH_SHAPE((int64_t)sum_of(x->sent, n)), local->dtype);
     struct mesh_tensor *arrived = in ? tensor_new(MESH_SHAPE((int64_t)sum_of(x->got, n)), local->dtype) : NULL;
-    int r = arrived ? 0 : (int)mesh_last_error()->status;
+    int r = arrived ? 0 : err_status();
     if (r == 0) {
         struct collective_call call = { .kind = MESH_COMM_ALL_TO_ALL,
                                         .dtype = local->dtype,

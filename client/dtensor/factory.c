@@ -54,7 +54,7 @@ void mesh_manual_seed(uint64_t seed)
     struct mesh_session *s = session_require();
     struct dtensor_state *st = s ? dtensor_state(s) : NULL;
     if (!st || agree_on_seed(s, st, seed) < 0) {
-        scope_fail((int)mesh_last_error()->status);
+        scope_fail(err_status());
         return;
     }
     atomic_store(&st->seed, seed);
@@ -149,7 +149,7 @@ mesh_dtensor *factory_make(mesh_shape s, mesh_device_mesh *m, mesh_placements p,
     }
     mesh_dtensor *x = dtensor_filled(s, t, m, &p, &f);
     if (!x) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     x->requires_grad = o->requires_grad;
     return x;

@@ -55,7 +55,7 @@ static int item(mesh_dtensor *x, double *ret_value)
     }
     struct mesh_tensor *whole = dtensor_full(x);
     if (!whole) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     *ret_value = x->mesh->is_member ? dtensor_number(whole->data, whole->dtype) : NAN;
     tensor_unref(whole);

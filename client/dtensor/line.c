@@ -2,8 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/line.h"
 
-#include <string.h>
-
 #include "tensor/shape.h"
 
 static int64_t part_extent(const struct line *l, int i)
@@ -40,15 +38,6 @@ bool line_is_even(const struct line *l)
 bool line_is_contiguous(const struct line *l)
 {
     return l->split.kind == MESH_IS_SHARD && shape_outer(l->shape, l->split.dim) <= 1;
-}
-
-static struct box box_along(mesh_shape s, int d, int64_t offset, int64_t extent)
-{
-    struct box b = { .ndim = s.ndim };
-    memcpy(b.extent, s.dim, sizeof b.extent);
-    b.offset[d] = offset;
-    b.extent[d] = extent;
-    return b;
 }
 
 /* Run by run; is_packing: from the whole to the part. */

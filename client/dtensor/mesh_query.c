@@ -108,25 +108,25 @@ static int finish(int r)
 
 int mesh_mesh_ndim(const mesh_device_mesh *m)
 {
-    return enter(__func__, m) ? m->ndim : (int)mesh_last_error()->status;
+    return enter(__func__, m) ? m->ndim : err_status();
 }
 
 int mesh_mesh_size(const mesh_device_mesh *m, const char *dim)
 {
     if (!enter(__func__, m)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (!dim) {
         return m->n_ranks;
     }
     int i = mesh_dim_index(m, dim);
-    return i < 0 ? finish((int)mesh_last_error()->status) : m->size[i];
+    return i < 0 ? finish(err_status()) : m->size[i];
 }
 
 int mesh_get_rank(const mesh_device_mesh *m, const int *coordinate)
 {
     if (!enter(__func__, m)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (!coordinate) {
         return m->session->rank;
@@ -146,11 +146,11 @@ int mesh_get_rank(const mesh_device_mesh *m, const int *coordinate)
 int mesh_get_local_rank(const mesh_device_mesh *m, const char *dim)
 {
     if (!enter(__func__, m)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int i = mesh_dim_index(m, dim);
     if (i < 0) {
-        return finish((int)mesh_last_error()->status);
+        return finish(err_status());
     }
     int r = require_member(m);
     return r < 0 ? finish(r) : m->coordinate[i];
@@ -168,7 +168,7 @@ mesh_group *mesh_get_group(const mesh_device_mesh *m, const char *dim)
     }
     int i = mesh_dim_index(m, dim);
     if (i < 0) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     int r = require_member(m);
     return r < 0 ? scope_fail(r) : m->group[i];
@@ -177,7 +177,7 @@ mesh_group *mesh_get_group(const mesh_device_mesh *m, const char *dim)
 int mesh_get_all_groups(const mesh_device_mesh *m, mesh_group **groups)
 {
     if (!enter(__func__, m)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = groups ? require_member(m) : err_set(MESH_EINVAL, "groups is NULL: give room for %d", m->ndim);
     if (r < 0) {
@@ -206,7 +206,7 @@ mesh_placements mesh_placements_named(const mesh_device_mesh *m, const mesh_name
             err_set(MESH_EINVAL, "mesh dim \"%.40s\" is placed twice", list[k].dim);
         }
         if (i < 0) {
-            (void)finish((int)mesh_last_error()->status);
+            (void)finish(err_status());
             return none;
         }
         named |= 1U << i;

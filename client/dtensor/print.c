@@ -53,10 +53,10 @@ static void print_dim(FILE *f, const struct mesh_tensor *t, int d, int64_t at)
 int mesh_print(mesh_dtensor *x, FILE *f)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     struct mesh_tensor *whole = x ? dtensor_full(x) : NULL;
-    int r = whole ? 0 : x ? (int)mesh_last_error()->status : err_set(MESH_EINVAL, "the tensor is NULL");
+    int r = whole ? 0 : x ? err_status() : err_set(MESH_EINVAL, "the tensor is NULL");
     if (r == 0 && f) {
         char text[DTENSOR_TEXT_BYTES];
         fprintf(f, "%s\n", dtensor_text(x, text, sizeof text));

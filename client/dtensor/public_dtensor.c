@@ -61,7 +61,7 @@ int mesh_compute_local_shape_and_offset(mesh_shape shape, const mesh_device_mesh
                                         const int *coordinate, mesh_shape *ret_shape, mesh_shape *ret_offset)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = !m ? err_set(MESH_EINVAL, "the mesh is NULL") : shape_check(shape, "the global shape");
     if (r == 0 && (!ret_shape || !ret_offset)) {

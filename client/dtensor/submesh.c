@@ -24,7 +24,7 @@ static int pick_dims(const mesh_device_mesh *m, const char *const *names, int *r
             }
         }
         if (i < 0) {
-            return (int)mesh_last_error()->status;
+            return err_status();
         }
         ret_dims[n] = i;
     }
@@ -87,7 +87,7 @@ mesh_device_mesh *mesh_submesh(mesh_device_mesh *m, const char *const *dims)
         return scope_fail(r);
     }
     mesh_device_mesh *sub = submesh_make(m, picked, n);
-    return sub ? sub : scope_fail((int)mesh_last_error()->status);
+    return sub ? sub : scope_fail(err_status());
 }
 
 static const char *flat_name(const mesh_device_mesh *sub, const char *name, char *buf, size_t cap)
@@ -131,5 +131,5 @@ mesh_device_mesh *mesh_flatten(mesh_device_mesh *m, const char *const *dims, con
     }
     name = flat_name(sub, name, joined, sizeof joined);
     mesh_device_mesh *flat = mesh_check_name(name) < 0 ? NULL : flatten(sub, name);
-    return flat ? flat : scope_fail((int)mesh_last_error()->status);
+    return flat ? flat : scope_fail(err_status());
 }

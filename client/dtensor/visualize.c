@@ -248,12 +248,10 @@ static int visualize(const mesh_dtensor *x, struct text t, void (*draw)(const st
 
 int mesh_visualize_sharding(const mesh_dtensor *x, char *buf, size_t cap)
 {
-    return scope_enter(__func__) ? visualize(x, (struct text){ .buf = buf, .cap = cap }, draw_text)
-                                 : (int)mesh_last_error()->status;
+    return scope_enter(__func__) ? visualize(x, (struct text){ .buf = buf, .cap = cap }, draw_text) : err_status();
 }
 
 int mesh_visualize_sharding_svg(const mesh_dtensor *x, char *buf, size_t cap)
 {
-    return scope_enter(__func__) ? visualize(x, (struct text){ .buf = buf, .cap = cap }, draw_svg)
-                                 : (int)mesh_last_error()->status;
+    return scope_enter(__func__) ? visualize(x, (struct text){ .buf = buf, .cap = cap }, draw_svg) : err_status();
 }

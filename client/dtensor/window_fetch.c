@@ -3,7 +3,6 @@
  * What a chunk that one rank holds and the places that another wants have in common crosses in one all_to_all_v, and nothing else
  * does.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/dtype.h"
@@ -33,15 +32,6 @@ static struct spans wanted_by(const struct exchange *e, int part)
     sharers_coordinate(&e->sharers, part, at);
     struct chunk out = sharers_chunk_at(e->x->mesh, e->w->mesh_dims, at, e->w->out_extent);
     return window_wanted(e->w, e->input, e->extent, out);
-}
-
-static struct box box_along(mesh_shape s, int d, int64_t offset, int64_t extent)
-{
-    struct box b = { .ndim = s.ndim };
-    memcpy(b.extent, s.dim, sizeof b.extent);
-    b.offset[d] = offset;
-    b.extent[d] = extent;
-    return b;
 }
 
 /* What each part gets of mine, one after another. */
@@ -128,7 +118,7 @@ static int exchange(const struct exchange *e, struct mesh_tensor *out)
     if (sent != NULL) {
         got = is_alone ? tensor_ref(sent) : tensor_new(out->shape, out->dtype);
     }
-    int r = got != NULL ? 0 : (int)mesh_last_error()->status;
+    int r = got != NULL ? 0 : err_status();
     if (r == 0) {
         pack(e, sent->data);
         r = is_alone ? 0 : swap(e, sent, got); /* also of nothing: in a call of the whole mesh others have something */

@@ -50,7 +50,7 @@ MESH_API mesh_optimizer *mesh_adamw_opt(mesh_module *m, const mesh_adamw_options
     int r = m == NULL ? err_set(MESH_EINVAL, "the module is NULL") : check(lr, &step);
     mesh_optimizer *optimizer = r < 0 ? NULL : optimizer_new(m, update, lr);
     if (optimizer == NULL) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     optimizer->as.adamw = step;
     return optimizer;

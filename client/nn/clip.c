@@ -19,7 +19,7 @@ static int complete(mesh_dtensor *value)
     }
     mesh_dtensor *g = dtensor_redistribute(value->grad, &value->placements);
     if (g == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     dtensor_unref(value->grad);
     value->grad = dtensor_ref(g);
@@ -93,7 +93,7 @@ static int sum_over_mesh(mesh_device_mesh *mesh, double mine, double *ret_sum)
     mesh_dtensor *x = local == NULL ? NULL : dtensor_new(mesh, scalar, MESH_F64, &pending, local);
     struct mesh_tensor *sum = x == NULL ? NULL : dtensor_full(x);
     if (sum == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     *ret_sum = mesh->is_member ? ((const double *)sum->data)[0] : (double)NAN;
     tensor_unref(sum);
@@ -127,7 +127,7 @@ static int shrink(mesh_module *m, double factor)
             }
             mesh_dtensor *g = grad_scale(value->grad, factor);
             if (g == NULL) {
-                return (int)mesh_last_error()->status;
+                return err_status();
             }
             dtensor_unref(value->grad);
             value->grad = dtensor_ref(g);

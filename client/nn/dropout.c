@@ -36,7 +36,7 @@ MESH_API mesh_module *mesh_nn_dropout(double p)
     struct dropout *d = mem_new(struct dropout);
     mesh_module *m = d == NULL ? NULL : module_new(&dropout_class, d);
     if (m == NULL) {
-        return scope_fail(d == NULL ? err_no_memory(sizeof *d, "a dropout module") : (int)mesh_last_error()->status);
+        return scope_fail(d == NULL ? err_no_memory(sizeof *d, "a dropout module") : err_status());
     }
     *d = (struct dropout){ .module = m, .p = p };
     return m;

@@ -7,7 +7,7 @@
 static mesh_dtensor *forward(void *self, mesh_dtensor *ids)
 {
     mesh_dtensor *w = parameter_value(module_own_parameter(self, "weight"));
-    return w == NULL ? scope_fail((int)mesh_last_error()->status) : mesh_embedding(w, ids);
+    return w == NULL ? scope_fail(err_status()) : mesh_embedding(w, ids);
 }
 
 const mesh_module_class embedding_class = { .name = "embedding", .forward = forward };
@@ -34,7 +34,7 @@ MESH_API mesh_module *mesh_nn_embedding(mesh_device_mesh *m, int64_t n, int64_t 
     mesh_module *module = module_new_own(&embedding_class);
     if (module == NULL || module_add_recipe(module, "weight", &recipe) < 0) {
         mesh_module_free(module);
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     return module;
 }

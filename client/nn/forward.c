@@ -17,7 +17,7 @@
 
 static void *fail_last(void)
 {
-    return scope_fail((int)mesh_last_error()->status);
+    return scope_fail(err_status());
 }
 
 /* x with the placement on some mesh dims as wanted[d] says; kind 0: as it is.  NULL: error set. */

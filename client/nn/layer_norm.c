@@ -8,7 +8,7 @@ static mesh_dtensor *forward(void *self, mesh_dtensor *x)
 {
     mesh_dtensor *w = parameter_value(module_own_parameter(self, "weight"));
     mesh_dtensor *b = w == NULL ? NULL : parameter_value(module_own_parameter(self, "bias"));
-    return b == NULL ? scope_fail((int)mesh_last_error()->status) : mesh_layer_norm(x, 1, w, b, 1e-5);
+    return b == NULL ? scope_fail(err_status()) : mesh_layer_norm(x, 1, w, b, 1e-5);
 }
 
 static const mesh_module_class layer_norm_class = { .name = "layer_norm", .forward = forward };
@@ -36,7 +36,7 @@ MESH_API mesh_module *mesh_nn_layer_norm(mesh_device_mesh *m, int64_t dim)
     recipe.fill.a = 0;
     if (r < 0 || module_add_recipe(module, "bias", &recipe) < 0) {
         mesh_module_free(module);
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     return module;
 }

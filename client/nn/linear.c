@@ -13,7 +13,7 @@ static mesh_dtensor *forward(void *self, mesh_dtensor *x)
     mesh_dtensor *w = parameter_value(module_own_parameter(m, "weight"));
     mesh_dtensor *b = w == NULL || bias == NULL ? NULL : parameter_value(bias);
     if (w == NULL || (bias != NULL && b == NULL)) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     return mesh_linear(x, w, b);
 }
@@ -58,7 +58,7 @@ MESH_API mesh_module *mesh_nn_linear_opt(mesh_device_mesh *m, int64_t in, int64_
     int64_t in_out[2] = { in, out };
     if (module == NULL || add_parameters(module, m, in_out, o != NULL ? o : &defaults) < 0) {
         mesh_module_free(module);
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     return module;
 }

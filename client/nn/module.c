@@ -211,7 +211,7 @@ int module_add_recipe(mesh_module *m, const char *name, const struct recipe *rec
 {
     struct parameter *p = new_parameter(m, name);
     if (p == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     p->recipe = *recipe;
     return 0;
@@ -221,7 +221,7 @@ int module_add_value(mesh_module *m, const char *name, mesh_dtensor *value)
 {
     struct parameter *p = new_parameter(m, name);
     if (p == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     p->value = dtensor_ref(value);
     value->requires_grad = true;

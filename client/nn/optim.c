@@ -64,7 +64,7 @@ MESH_API mesh_optimizer *mesh_optimizer_free(mesh_optimizer *o)
 MESH_API int mesh_optimizer_set_lr(mesh_optimizer *o, double lr)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = 0;
     if (o == NULL) {
@@ -85,7 +85,7 @@ int optimizer_need_moment(struct optimizer_slot *slot, int which, const struct m
     if (slot->moment[which] == NULL) {
         slot->moment[which] = tensor_new_zeroed(p->shape, p->dtype);
     }
-    return slot->moment[which] != NULL ? 0 : (int)mesh_last_error()->status;
+    return slot->moment[which] != NULL ? 0 : err_status();
 }
 
 static bool is_module_there(const mesh_optimizer *o)
@@ -147,7 +147,7 @@ static int prepare_one(mesh_optimizer *o, const mesh_module *owner, struct param
     slot->placements = p->value->placements;
     mesh_dtensor *g = dtensor_redistribute(p->value->grad, &p->value->placements);
     if (g == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     struct update *u = VEC_PUSH(list);
     if (u == NULL) {
@@ -187,7 +187,7 @@ static int update(mesh_optimizer *o, struct mesh_tensor *p, const struct mesh_te
     }
     struct mesh_tensor *wide = cast(p, tensor_new(p->shape, MESH_F32));
     struct mesh_tensor *slope = wide != NULL ? cast(g, tensor_new(g->shape, MESH_F32)) : NULL;
-    int r = slope != NULL ? o->update(o, wide, slope, slot) : (int)mesh_last_error()->status;
+    int r = slope != NULL ? o->update(o, wide, slope, slot) : err_status();
     if (r == 0) {
         cast(wide, p);
     }
@@ -218,7 +218,7 @@ static int run(mesh_optimizer *o, const update_list *list)
 MESH_API int mesh_optimizer_step(mesh_optimizer *o)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     update_list list = { .at = NULL };
     int r = o == NULL ? err_set(MESH_EINVAL, "the optimizer is NULL") : 0;

@@ -27,7 +27,7 @@ mesh_dtensor *parameter_value(struct parameter *p)
         const struct recipe *r = &p->recipe;
         mesh_dtensor *value = dtensor_filled(r->shape, r->dtype, r->mesh, &r->placements, &r->fill);
         if (value == NULL) {
-            err_wrap((int)mesh_last_error()->status, "parameter \"%s\"", p->name);
+            err_wrap(err_status(), "parameter \"%s\"", p->name);
             return NULL;
         }
         adopt(p, value);
@@ -53,7 +53,7 @@ int parameter_lay_out(struct parameter *p, const mesh_placements *placements)
     }
     mesh_dtensor *value = dtensor_redistribute(p->value, placements);
     if (value == NULL) {
-        return err_wrap((int)mesh_last_error()->status, "parameter \"%s\"", p->name);
+        return err_wrap(err_status(), "parameter \"%s\"", p->name);
     }
     adopt(p, value);
     return 0;

@@ -15,7 +15,7 @@ static int failed(int r)
 
 static void *fail_last(void)
 {
-    return scope_fail((int)mesh_last_error()->status);
+    return scope_fail(err_status());
 }
 
 MESH_API mesh_module *mesh_module_new(const mesh_module_class *cls, void *self)
@@ -55,7 +55,7 @@ MESH_API mesh_module *mesh_module_new_of_inputs(const mesh_inputs_class *cls, vo
 MESH_API int mesh_module_train(mesh_module *m, bool on)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (m == NULL) {
         return failed(err_set(MESH_EINVAL, "the module is NULL"));
@@ -69,7 +69,7 @@ MESH_API int mesh_module_train(mesh_module *m, bool on)
 MESH_API int mesh_module_add(mesh_module *m, const char *name, mesh_module *child)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = m == NULL ? err_set(MESH_EINVAL, "the module is NULL") : module_add_child(m, name, child);
     return r < 0 ? failed(r) : 0;
@@ -98,7 +98,7 @@ static int check_parameter(const mesh_module *m, const mesh_dtensor *p)
 MESH_API int mesh_module_add_parameter(mesh_module *m, const char *name, mesh_dtensor *p)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = check_parameter(m, p);
     r = r < 0 ? r : module_add_value(m, name, p);

@@ -40,7 +40,7 @@ MESH_API mesh_module *mesh_nn_gelu(void)
         return NULL;
     }
     mesh_module *m = module_new(&gelu_class, NULL);
-    return m != NULL ? m : scope_fail((int)mesh_last_error()->status);
+    return m != NULL ? m : scope_fail(err_status());
 }
 
 static mesh_module *new_chain(void)
@@ -65,7 +65,7 @@ MESH_API mesh_module *mesh_nn_sequential_of(const mesh_child *children)
     }
     mesh_module *m = new_chain();
     if (m == NULL) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     for (const mesh_child *c = children; c != NULL && (c->name != NULL || c->module != NULL); c++) {
         int r = module_add_child(m, c->name, c->module);

@@ -44,7 +44,7 @@ MESH_API mesh_optimizer *mesh_sgd_opt(mesh_module *m, const mesh_sgd_options *o)
     }
     mesh_optimizer *optimizer = optimizer_new(m, update, o->lr > 0 ? o->lr : 0.01);
     if (optimizer == NULL) {
-        return scope_fail((int)mesh_last_error()->status);
+        return scope_fail(err_status());
     }
     optimizer->as.sgd = *o;
     return optimizer;

@@ -33,12 +33,12 @@ static int ask(mesh_module *root, size_t i, mesh_partition_fn partition, void *u
     struct parameter *p = module_tree_parameter(root, i, &owner);
     const char *path = module_path(root, owner, p->name);
     if (path == NULL) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     mesh_shape shape = p->value != NULL ? p->value->shape : p->recipe.shape;
     struct layout at = { .parameter = p, .placements = partition(path, shape, user) };
     if (!scope_enter("mesh_distribute_module")) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (at.placements.n == 0) {
         return 0;
@@ -71,7 +71,7 @@ MESH_API int mesh_distribute_module(mesh_module *root, mesh_partition_fn partiti
                                     void *user)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r = 0;
     if (root == NULL) {

@@ -36,7 +36,7 @@ static int check_module(mesh_module *root, mesh_module *m, const char *mesh_dim,
     mesh_device_mesh *mesh = mesh_of(root, m);
     int d = mesh == NULL ? -1 : mesh_dim_index(mesh, mesh_dim);
     if (d < 0) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     if (m->io[d].needed.kind != 0) {
         return err_set(MESH_ESTATE, "this module was parallelized on mesh dim \"%s\" before", mesh_dim);
@@ -51,7 +51,7 @@ static int add_jobs(mesh_module *root, const char *mesh_dim, const mesh_parallel
     int r = match_modules(root, p->module, &found);
     for (size_t i = 0; r == 0 && i < found.n; i++) {
         struct job job = { .module = found.at[i], .row = style_find(&p->style, found.at[i]), .style = p->style };
-        r = job.row == NULL ? (int)mesh_last_error()->status : check_module(root, job.module, mesh_dim, &job.mesh_dim);
+        r = job.row == NULL ? err_status() : check_module(root, job.module, mesh_dim, &job.mesh_dim);
         for (size_t j = 0; r == 0 && j < jobs->n; j++) {
             if (jobs->at[j].module == job.module) {
                 r = err_set(MESH_ESTATE, "the plan names one module twice, at last as \"%s\"", p->module);
@@ -107,7 +107,7 @@ static int apply(mesh_module *root, const char *mesh_dim, const mesh_parallel_pl
 MESH_API int mesh_parallelize_with(mesh_module *root, const char *mesh_dim, const mesh_parallel_plan *plan)
 {
     if (!scope_enter(__func__)) {
-        return (int)mesh_last_error()->status;
+        return err_status();
     }
     int r =
         root == NULL || mesh_dim == NULL || plan == NULL

@@ -71,6 +71,15 @@ void box_copy(struct box_in to, struct box_in from, size_t item_bytes)
     }
 }
 
+struct box box_along(mesh_shape s, int d, int64_t offset, int64_t extent)
+{
+    struct box b = { .ndim = s.ndim };
+    memcpy(b.extent, s.dim, sizeof b.extent);
+    b.offset[d] = offset;
+    b.extent[d] = extent;
+    return b;
+}
+
 void box_pack(void *dst, const void *src, mesh_shape src_shape, const struct box *b, size_t item_bytes)
 {
     struct box all = whole_box(b);

@@ -145,7 +145,7 @@ static int multiply(const struct mesh_tensor *x, const struct mesh_tensor *y, me
     struct op_attr none = { .mode = 0 };
     struct mesh_tensor *product = tensor_new(MESH_SHAPE(x->shape.dim[0], x->shape.dim[1], y->shape.dim[2]), x->dtype);
     struct mesh_tensor *view = product == NULL ? NULL : tensor_share(product, shape);
-    int r = view == NULL ? (int)mesh_last_error()->status : 0;
+    int r = view == NULL ? err_status() : 0;
     r = r < 0 ? r : k_matmul(&(struct kernel_call){ .in = { x, y }, .out = { product }, .attr = &none });
     r = r < 0 ? r : permute(view, from, to, out);
     tensor_unref(view);
@@ -171,8 +171,7 @@ int tensor_einsum(const char *equation, const struct mesh_tensor *a, const struc
     mesh_shape y_shape = MESH_SHAPE(n_stack, n_summed, extent(&columns, b, &of_b));
     struct mesh_tensor *x = arranged(a, of_a, &own_a, &left, x_shape);
     struct mesh_tensor *y = x == NULL ? NULL : arranged(b, of_b, &own_b, &right, y_shape);
-    int r = y == NULL ? (int)mesh_last_error()->status
-                      : multiply(x, y, shape_by(&both, &of_a, a, &of_b, b), &both, &of_out, out);
+    int r = y == NULL ? err_status() : multiply(x, y, shape_by(&both, &of_a, a, &of_b, b), &both, &of_out, out);
     tensor_unref(x);
     tensor_unref(y);
     return r;

@@ -69,7 +69,7 @@ static int begin(struct attention *a, const struct kernel_call *c, const struct 
         a->tile[i] = tensor_new(MESH_SHAPE(MIN(ROWS, a->l), MIN(COLUMNS, a->s)), a->dtype);
     }
     a->sums = tensor_new(MESH_SHAPE(ROWS), MESH_F64);
-    return a->tile[0] && a->tile[1] && a->sums ? 0 : (int)mesh_last_error()->status;
+    return a->tile[0] && a->tile[1] && a->sums ? 0 : err_status();
 }
 
 static void end(struct attention *a)

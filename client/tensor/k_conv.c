@@ -107,7 +107,7 @@ static struct mesh_tensor *image_of(const struct mesh_tensor *t, int64_t n, int6
 static int multiply(struct mesh_tensor *a, const struct mesh_tensor *b, struct mesh_tensor *out)
 {
     static const struct op_attr none;
-    int r = a == NULL || out == NULL ? (int)mesh_last_error()->status
+    int r = a == NULL || out == NULL ? err_status()
                                      : k_matmul(&(struct kernel_call){ .in = { a, b }, .out = { out }, .attr = &none });
     tensor_unref(a);
     tensor_unref(out);
@@ -127,7 +127,7 @@ int k_conv2d(const struct kernel_call *c)
         return unsupported_dtype("conv2d", x->dtype);
     }
     struct mesh_tensor *windows = tensor_new(MESH_SHAPE(n_taps(&v), n_places(&v)), x->dtype);
-    int r = windows == NULL ? (int)mesh_last_error()->status : 0;
+    int r = windows == NULL ? err_status() : 0;
     for (int64_t n = 0; r == 0 && n < v.n; n++) {
         cut(&v, x, n, &(struct windows){ windows->data, n_places(&v), 1 });
         r = multiply(image_of(w, n % v.groups, v.o, n_taps(&v)), windows, image_of(c->out[0], n, v.o, n_places(&v)));
@@ -167,10 +167,10 @@ int k_conv2d_grad_input(const struct kernel_call *c)
     memset(c->out[0]->data, 0, tensor_bytes(c->out[0]));
     struct mesh_tensor *windows = tensor_new(MESH_SHAPE(n_taps(&v), n_places(&v)), dy->dtype);
     struct mesh_tensor *turned = windows == NULL ? NULL : transposed(w, &v);
-    int r = turned == NULL ? (int)mesh_last_error()->status : 0;
+    int r = turned == NULL ? err_status() : 0;
     for (int64_t n = 0; r == 0 && n < v.n; n++) {
         struct mesh_tensor *image = image_of(dy, n, v.o, n_places(&v));
-        r = image == NULL ? (int)mesh_last_error()->status
+        r = image == NULL ? err_status()
                           : multiply(image_of(turned, n % v.groups, n_taps(&v), v.o), image, tensor_ref(windows));
         tensor_unref(image);
         if (r == 0) {
@@ -203,7 +203,7 @@ int k_conv2d_grad_weight(const struct kernel_call *c)
     memset(c->out[0]->data, 0, tensor_bytes(c->out[0]));
     struct mesh_tensor *windows = tensor_new(MESH_SHAPE(n_places(&v), n_taps(&v)), dy->dtype);
     struct mesh_tensor *share = windows == NULL ? NULL : tensor_new(MESH_SHAPE(v.o, n_taps(&v)), dy->dtype);
-    int r = share == NULL ? (int)mesh_last_error()->status : 0;
+    int r = share == NULL ? err_status() : 0;
     for (int64_t n = 0; r == 0 && n < v.n; n++) {
         cut(&v, x, n, &(struct windows){ windows->data, 1, n_taps(&v) });
         r = multiply(image_of(dy, n, v.o, n_places(&v)), windows, tensor_ref(share));

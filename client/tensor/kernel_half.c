@@ -45,13 +45,13 @@ static int widen(struct kernel_call *inout, struct mesh_tensor **copy)
     for (int i = 0; r == 0 && i < OP_MAX_INPUTS; i++) {
         if (is_half(inout->in[i])) {
             inout->in[i] = copy[i] = cast(inout->in[i], tensor_new(inout->in[i]->shape, MESH_F32));
-            r = copy[i] == NULL ? (int)mesh_last_error()->status : 0;
+            r = copy[i] == NULL ? err_status() : 0;
         }
     }
     for (int o = 0; r == 0 && o < OP_MAX_OUTPUTS; o++) {
         if (is_half(inout->out[o])) {
             inout->out[o] = copy[OP_MAX_INPUTS + o] = tensor_new(inout->out[o]->shape, MESH_F32);
-            r = inout->out[o] == NULL ? (int)mesh_last_error()->status : 0;
+            r = inout->out[o] == NULL ? err_status() : 0;
         }
     }
     return r;

@@ -233,6 +233,8 @@ struct box {
     int64_t offset[MESH_MAX_NDIM], extent[MESH_MAX_NDIM];
 };
 /* Copies the box of src (shape src_shape) to dense dst, and back. */
+/* All of s but for dim d, which goes from offset on. */
+struct box box_along(mesh_shape s, int d, int64_t offset, int64_t extent);
 void box_pack(void *dst, const void *src, mesh_shape src_shape, const struct box *b, size_t item_bytes);
 void box_unpack(void *dst, mesh_shape dst_shape, const void *src, const struct box *b, size_t item_bytes);
 /* From one dense tensor to another; the boxes are equally large. */

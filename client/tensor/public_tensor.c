@@ -18,7 +18,7 @@ static int check(mesh_shape shape, mesh_dtype dtype)
 
 static mesh_tensor *give(struct mesh_tensor *t)
 {
-    return t == NULL ? scope_fail((int)mesh_last_error()->status) : tensor_give_to_scope(t);
+    return t == NULL ? scope_fail(err_status()) : tensor_give_to_scope(t);
 }
 
 MESH_API mesh_tensor *mesh_tensor_new(mesh_shape shape, mesh_dtype dtype)

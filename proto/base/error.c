@@ -124,6 +124,11 @@ const mesh_error *err_last(void)
     return &thread_error.last;
 }
 
+int err_status(void)
+{
+    return (int)err_last()->status;
+}
+
 int err_rank(void)
 {
     return thread_error.rank;

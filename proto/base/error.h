@@ -33,6 +33,7 @@ int err_wrap(int status, const char *outer_format, ...) PRINTF_LIKE(2, 3);
 int err_restore(const mesh_error *e);
 bool err_is_local(void);
 const mesh_error *err_last(void); /* never NULL; what mesh_last_error() gives programs */
+int err_status(void);             /* its status, for who got NULL and returns an int */
 
 void err_enter(const char *public_function);
 const char *err_entered(void); /* what err_enter() was told last; "" at first */
