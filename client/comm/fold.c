@@ -15,7 +15,7 @@
 #define BLOCK ((size_t)1024)
 
 #define CONVERSION(name, to_type, from_type, convert)                                                                  \
-    VECTOR_CLONES static void name(to_type *restrict to, const from_type *restrict from, size_t n)                     \
+    static VECTOR_ROW(name, (to_type *restrict to, const from_type *restrict from, size_t n), (to, from, n))           \
     {                                                                                                                  \
         for (size_t i = 0; i < n; i++) {                                                                               \
             to[i] = convert(from[i]);                                                                                  \

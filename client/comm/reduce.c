@@ -15,7 +15,7 @@
 #include "comm/reduce.h"
 
 #define LOOP(name, type, expression)                                                                                   \
-    VECTOR_CLONES static void name(void *restrict to, const void *restrict from, size_t n)                             \
+    static VECTOR_ROW(name, (void *restrict to, const void *restrict from, size_t n), (to, from, n))                   \
     {                                                                                                                  \
         type *restrict x = to;                                                                                         \
         const type *restrict y = from;                                                                                 \
@@ -135,14 +135,14 @@ void reduce_into(void *a, const void *b, size_t count, mesh_dtype t, mesh_reduce
     loops[t][op](a, b, count);
 }
 
-VECTOR_CLONES static void divide_f32(float *x, size_t n, int by)
+static VECTOR_ROW(divide_f32, (float *x, size_t n, int by), (x, n, by))
 {
     for (size_t i = 0; i < n; i++) {
         x[i] /= (float)by;
     }
 }
 
-VECTOR_CLONES static void divide_f64(double *x, size_t n, int by)
+static VECTOR_ROW(divide_f64, (double *x, size_t n, int by), (x, n, by))
 {
     for (size_t i = 0; i < n; i++) {
         x[i] /= (double)by;
@@ -158,14 +158,14 @@ void reduce_divide(void *x, size_t count, mesh_dtype t, int by)
     }
 }
 
-VECTOR_CLONES static void unify_f32(float *x, size_t n)
+static VECTOR_ROW(unify_f32, (float *x, size_t n), (x, n))
 {
     for (size_t i = 0; i < n; i++) {
         x[i] = x[i] != x[i] ? NAN : x[i];
     }
 }
 
-VECTOR_CLONES static void unify_f64(double *x, size_t n)
+static VECTOR_ROW(unify_f64, (double *x, size_t n), (x, n))
 {
     for (size_t i = 0; i < n; i++) {
         x[i] = x[i] != x[i] ? (double)NAN : x[i];

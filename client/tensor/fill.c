@@ -29,7 +29,8 @@ static void next_range(struct random_range *r, const struct fill *f, int64_t ind
 }
 
 /* 24 bits, which f32 holds exactly; still a rounding may reach the open end, whose neighbour is `last`. */
-VECTOR_CLONES static void uniform_F32(float *restrict out, const uint32_t *bits, int64_t n, const struct fill *f)
+static VECTOR_ROW(uniform_F32, (float *restrict out, const uint32_t *bits, int64_t n, const struct fill *f),
+                  (out, bits, n, f))
 {
     const double a = f->a, width = f->b - f->a;
     const float end = f->a < f->b ? (float)f->b : INFINITY, last = nextafterf((float)f->b, (float)f->a);
@@ -45,7 +46,8 @@ static inline double number_of(uint32_t bits)
     return (double)(int32_t)(bits ^ 0x80000000U) + 0x1p31;
 }
 
-VECTOR_CLONES static void uniform_F64(double *restrict out, const uint32_t *bits, int64_t n, const struct fill *f)
+static VECTOR_ROW(uniform_F64, (double *restrict out, const uint32_t *bits, int64_t n, const struct fill *f),
+                  (out, bits, n, f))
 {
     const double a = f->a, width = f->b - f->a;
     for (int64_t i = 0; i < n; i++) {
@@ -54,7 +56,8 @@ VECTOR_CLONES static void uniform_F64(double *restrict out, const uint32_t *bits
 }
 
 #define RANDOM_ROWS(D, T, U, unused)                                                                                   \
-    VECTOR_CLONES static void mask_##D(T *restrict out, const uint32_t *bits, int64_t n, const struct fill *f)         \
+    static VECTOR_ROW(mask_##D, (T *restrict out, const uint32_t *bits, int64_t n, const struct fill *f),              \
+                      (out, bits, n, f))                                                                               \
     {                                                                                                                  \
         const double chance = f->a;                                                                                    \
         const T kept = (T)f->b;                                                                                        \
@@ -62,7 +65,8 @@ VECTOR_CLONES static void uniform_F64(double *restrict out, const uint32_t *bits
             out[i] = number_of(bits[i]) * 0x1p-32 < chance ? 0 : kept;                                                 \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void normal_##D(T *restrict out, const double *numbers, int64_t n, const struct fill *f)      \
+    static VECTOR_ROW(normal_##D, (T *restrict out, const double *numbers, int64_t n, const struct fill *f),           \
+                      (out, numbers, n, f))                                                                            \
     {                                                                                                                  \
         const double mean = f->a, deviation = f->b;                                                                    \
         for (int64_t i = 0; i < n; i++) {                                                                              \

@@ -34,7 +34,7 @@ struct search {
 #define MOST_I32(x, n, name) name##_of_I32(x, n)
 #define MOST_I64(x, n, name) name##_of_I64(x, n)
 #define MOST_OF(D, T, U, name, beats)                                                                                  \
-    VECTOR_CLONES static T name##_of_##D(const T *x, int64_t n)                                                        \
+    static VECTOR_VALUE(T, name##_of_##D, (const T *x, int64_t n), (x, n))                                             \
     {                                                                                                                  \
         T most = x[0];                                                                                                 \
         for (int64_t i = 1; i < n; i++) {                                                                              \

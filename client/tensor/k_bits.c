@@ -7,7 +7,7 @@
 #define WHOLE_TYPES(X, ...) INT_TYPES(X, __VA_ARGS__) X(BOOL, uint8_t, uint8_t, __VA_ARGS__)
 
 #define ROW_OF_TWO(D, T, U, name, op)                                                                                  \
-    VECTOR_CLONES static void name##_row_##D(const struct element_row *r)                                              \
+    static VECTOR_ROW(name##_row_##D, (const struct element_row *r), (r))                                              \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
         const int64_t n = r->n;                                                                                        \
@@ -30,7 +30,7 @@ KERNEL(bitwise_or, |)
 KERNEL(bitwise_xor, ^)
 
 #define ROW_OF_ONE(D, T, U, all)                                                                                       \
-    VECTOR_CLONES static void bitwise_not_row_##D(const struct element_row *r)                                         \
+    static VECTOR_ROW(bitwise_not_row_##D, (const struct element_row *r), (r))                                         \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
         const int64_t n = r->n;                                                                                        \

@@ -37,8 +37,8 @@ NEAREST_INT(U8, uint8_t, 0, UINT8_MAX)
 NEAREST_INT(I32, int32_t, INT32_MIN, INT32_MAX)
 NEAREST_INT(I64, int64_t, INT64_MIN, INT64_MAX)
 
-#define EACH(name, PARAMETERS, ITEM, statement)                                                                        \
-    VECTOR_CLONES static void name PARAMETERS                                                                          \
+#define EACH(name, PARAMETERS, ARGUMENTS, ITEM, statement)                                                             \
+    static VECTOR_ROW(name, PARAMETERS, ARGUMENTS)                                                                     \
     {                                                                                                                  \
         ITEM;                                                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                                              \
@@ -46,11 +46,12 @@ NEAREST_INT(I64, int64_t, INT64_MIN, INT64_MAX)
         }                                                                                                              \
     }
 #define LOAD(D, T, member, value)                                                                                      \
-    EACH(load_##D, (union block *restrict b, const void *from, int64_t n), const T *x = from, b->member[i] = value)
+    EACH(load_##D, (union block *restrict b, const void *from, int64_t n), (b, from, n), const T *x = from,            \
+         b->member[i] = value)
 #define STORE(D, T, name, value)                                                                                       \
-    EACH(name##_##D, (void *restrict to, const union block *b, int64_t n), T *out = to, out[i] = (T)(value))
+    EACH(name##_##D, (void *restrict to, const union block *b, int64_t n), (to, b, n), T *out = to, out[i] = (T)(value))
 #define DIRECT(name, O, T, convert)                                                                                    \
-    EACH(name, (O *restrict out, const T *x, int64_t n), (void)0, out[i] = convert(x[i]))
+    EACH(name, (O *restrict out, const T *x, int64_t n), (out, x, n), (void)0, out[i] = convert(x[i]))
 
 #define LOAD_NUMBER(D, T, U, member) LOAD(D, T, member, x[i])
 FLOAT_TYPES(LOAD_NUMBER, f)

@@ -24,7 +24,7 @@
 /* clang-format on */
 
 #define ROW_OF_TWO(D, T, U, op)                                                                                        \
-    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
+    static VECTOR_ROW(op##_row_##D, (const struct element_row *r), (r))                                                \
     {                                                                                                                  \
         uint8_t *restrict out = r->out;                                                                                \
         const int64_t n = r->n;                                                                                        \
@@ -41,7 +41,7 @@
         }                                                                                                              \
     }
 #define ROW_OF_ONE(D, T, U, op)                                                                                        \
-    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
+    static VECTOR_ROW(op##_row_##D, (const struct element_row *r), (r))                                                \
     {                                                                                                                  \
         uint8_t *restrict out = r->out;                                                                                \
         const int64_t n = r->n;                                                                                        \

@@ -69,7 +69,7 @@ static inline double power_of(double v, double p)
 #define STEP(op, k)  PASTE(STEP_##op##_, k)
 
 #define FOLD_ROW(D, T, U, op)                                                              \
-    VECTOR_CLONES static void op##_row_##D(void *state, const struct reduce_row *r)        \
+    static VECTOR_ROW(op##_row_##D, (void *state, const struct reduce_row *r), (state, r))        \
     {                                                                                      \
         const struct fold *s = state;                                                      \
         union acc *restrict acc = s->acc + r->out;                                         \
@@ -96,7 +96,7 @@ static inline double power_of(double v, double p)
 #define WHOLE_square_sum(D, x, n) row_dot_##D(x, x, n)
 #define WHOLE_size_sum(D, x, n)   row_size_##D(x, n)
 #define FLOAT_ROW(D, T, U, op, join)                                                       \
-    VECTOR_CLONES static void op##_row_##D(void *state, const struct reduce_row *r)        \
+    static VECTOR_ROW(op##_row_##D, (void *state, const struct reduce_row *r), (state, r))        \
     {                                                                                      \
         union acc *restrict acc = ((const struct fold *)state)->acc + r->out;              \
         const T *x = r->x;                                                                 \

@@ -75,7 +75,7 @@ struct slope { /* by what an exponential becomes an element of the gradient */
         return (1 - r->smoothing) * loss + r->smoothing * sum / (double)r->n_classes;                                  \
     }                                                                                                                  \
     /* dx[j] = scale (e[j] / sum - even), dx having e[j]. */                                                           \
-    VECTOR_CLONES static void step_##D(T *dx, int64_t n, int64_t step, const struct slope *by)                         \
+    static VECTOR_ROW(step_##D, (T * dx, int64_t n, int64_t step, const struct slope *by), (dx, n, step, by))          \
     {                                                                                                                  \
         const double inverse = by->inverse, even = by->even, scale = by->scale;                                        \
         for (int64_t j = 0; step == 1 && j < n; j++) {                                                                 \

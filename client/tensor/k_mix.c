@@ -45,7 +45,7 @@ static int64_t int_power(int64_t base, int64_t exponent)
 /* clang-format on */
 
 #define ROW_OF_TWO(D, TYPE, U, op)                                                                                     \
-    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
+    static VECTOR_ROW(op##_row_##D, (const struct element_row *r), (r))                                                \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = r->out;                                                                                      \
@@ -65,7 +65,7 @@ static int64_t int_power(int64_t base, int64_t exponent)
         }                                                                                                              \
     }
 #define ROW_OF_THREE(D, TYPE, U, op)                                                                                   \
-    VECTOR_CLONES static void op##_row_##D(const struct element_row *r)                                                \
+    static VECTOR_ROW(op##_row_##D, (const struct element_row *r), (r))                                                \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = r->out;                                                                                      \
@@ -112,7 +112,7 @@ int k_pow(const struct kernel_call *c)
 #define CHOSEN(T, is_true, a, b) ((T)((b) ^ (((a) ^ (b)) & (T)(0 - (T)((is_true) != 0)))))
 
 #define WHERE_ROW(T)                                                                                                   \
-    VECTOR_CLONES static void where_row_##T(const struct element_row *r)                                               \
+    static VECTOR_ROW(where_row_##T, (const struct element_row *r), (r))                                               \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
         const int64_t n = r->n;                                                                                        \
@@ -144,7 +144,7 @@ int k_where(const struct kernel_call *c)
 }
 
 #define FILL_ROW(D, T, U, convert)                                                                                     \
-    VECTOR_CLONES static void fill_row_##D(const struct element_row *r)                                                \
+    static VECTOR_ROW(fill_row_##D, (const struct element_row *r), (r))                                                \
     {                                                                                                                  \
         T *restrict out = r->out;                                                                                      \
         const int64_t n = r->n;                                                                                        \

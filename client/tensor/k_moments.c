@@ -25,7 +25,7 @@ struct moments { /* [results] each */
 
 /* A row that goes into one result is a sum of its own; else each element goes into a result of its own. */
 #define MOMENT_ROWS(D, T, U, unused)                                                                                   \
-    VECTOR_CLONES static void sum_row_##D(void *state, const struct reduce_row *r)                                     \
+    static VECTOR_ROW(sum_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
         double *restrict sum = m->center + r->out;                                                                     \
@@ -36,7 +36,7 @@ struct moments { /* [results] each */
             REDUCE_ROWS(r, T, x, sum[i], PLUS, 0);                                                                     \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void deviation_row_##D(void *state, const struct reduce_row *r)                               \
+    static VECTOR_ROW(deviation_row_##D, (void *state, const struct reduce_row *r), (state, r))                        \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
         const double *center = m->center + r->out;                                                                     \
@@ -55,7 +55,7 @@ struct moments { /* [results] each */
             square[i] += v * v;                                                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void max_row_##D(void *state, const struct reduce_row *r)                                     \
+    static VECTOR_ROW(max_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
         double *restrict most = m->center + r->out;                                                                    \
@@ -67,7 +67,7 @@ struct moments { /* [results] each */
             most[i] = isnan(most[i]) || (double)x[i] <= most[i] ? most[i] : (double)x[i];                              \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void exp_row_##D(void *state, const struct reduce_row *r)                                     \
+    static VECTOR_ROW(exp_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
         const double *center = m->center + r->out;                                                                     \

@@ -48,8 +48,9 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
         *ret_mean = mean;                                                                                              \
         *ret_scale = 1 / sqrt(row_deviations_##D(x, z->n, mean).square / (double)z->n + z->eps);                       \
     }                                                                                                                  \
-    VECTOR_CLONES static void write_row_##D(T *restrict y, const T *x, const T *w, const T *b, int64_t n, double mean, \
-                                            double scale)                                                              \
+    static VECTOR_ROW(write_row_##D,                                                                                   \
+                      (T *restrict y, const T *x, const T *w, const T *b, int64_t n, double mean, double scale),       \
+                      (y, x, w, b, n, mean, scale))                                                                    \
     {                                                                                                                  \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             double h = ((double)x[j] - mean) * scale;                                                                  \
@@ -65,8 +66,9 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
             write_row_##D((T *)c->out[0]->data + i * z->n, x, w, b, z->n, mean, scale);                                \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void combine_##D(T *restrict dx, const T *dy, const T *x, const T *w, int64_t n,              \
-                                          const struct row *r)                                                         \
+    static VECTOR_ROW(combine_##D,                                                                                     \
+                      (T *restrict dx, const T *dy, const T *x, const T *w, int64_t n, const struct row *r),           \
+                      (dx, dy, x, w, n, r))                                                                            \
     {                                                                                                                  \
         const double mean = r->mean, scale = r->scale, g_mean = r->g_mean, gh_mean = r->gh_mean;                       \
         for (int64_t j = 0; j < n; j++) {                                                                              \
@@ -90,8 +92,8 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
             row_grad_##D(z, (T *)c->out[0]->data + i * z->n, dy + i * z->n, x + i * z->n, w);                          \
         }                                                                                                              \
     }                                                                                                                  \
-    VECTOR_CLONES static void add_row_##D(double *restrict sum, const T *dy, const T *x, int64_t n,                    \
-                                          const struct row *r)                                                         \
+    static VECTOR_ROW(add_row_##D, (double *restrict sum, const T *dy, const T *x, int64_t n, const struct row *r),    \
+                      (sum, dy, x, n, r))                                                                              \
     {                                                                                                                  \
         const double mean = r->mean, scale = r->scale;                                                                 \
         for (int64_t j = 0; j < n; j++) {                                                                              \
@@ -99,8 +101,8 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
         }                                                                                                              \
     }                                                                                                                  \
     /* The same for STACK rows, in order: the sums are read and written once. */                                       \
-    VECTOR_CLONES static void add_stack_##D(double *restrict sum, const T *dy, const T *x, int64_t n,                  \
-                                            const struct row *r)                                                       \
+    static VECTOR_ROW(add_stack_##D, (double *restrict sum, const T *dy, const T *x, int64_t n, const struct row *r),  \
+                      (sum, dy, x, n, r))                                                                              \
     {                                                                                                                  \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             double s = sum[j];                                                                                         \

@@ -12,8 +12,9 @@
 #include "base/vector.h"
 
 #define SGD(D, T, U, unused)                                                                                           \
-    VECTOR_CLONES static void sgd_##D(T *restrict p, const T *restrict g, T *restrict m, const struct sgd_step *s,     \
-                                      int64_t n)                                                                       \
+    static VECTOR_ROW(sgd_##D,                                                                                         \
+                      (T *restrict p, const T *restrict g, T *restrict m, const struct sgd_step *s, int64_t n),        \
+                      (p, g, m, s, n))                                                                                 \
     {                                                                                                                  \
         const T lr = (T)s->lr, momentum = (T)s->momentum, decay = (T)s->weight_decay;                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
@@ -45,8 +46,10 @@ int k_sgd_step(struct mesh_tensor *p, const struct mesh_tensor *g, struct mesh_t
 
 /* The corrections of both moments do not depend on the element: scale is lr / (1 - beta1^t), root is 1 / (1 - beta2^t). */
 #define ADAMW(D, T, U, unused)                                                                                         \
-    VECTOR_CLONES static void adamw_##D(T *restrict p, const T *restrict g, T *restrict m, T *restrict v,              \
-                                        const struct adamw_step *s, int64_t n)                                         \
+    static VECTOR_ROW(                                                                                                 \
+        adamw_##D,                                                                                                     \
+        (T *restrict p, const T *restrict g, T *restrict m, T *restrict v, const struct adamw_step *s, int64_t n),     \
+        (p, g, m, v, s, n))                                                                                            \
     {                                                                                                                  \
         const double t = (double)s->number, scale = s->lr / (1 - pow(s->beta1, t)), root = 1 / (1 - pow(s->beta2, t)); \
         const double keep = 1 - s->lr * s->weight_decay;                                                               \

@@ -69,7 +69,7 @@ static inline double share(double a, double x, double n_zeros)
     X(prod_share,         3)
 
 #define PIECE_ROW(D, T, U, name)                                                                  \
-    VECTOR_CLONES static void name##_row_##D(const struct piece_row *r)                                         \
+    static VECTOR_ROW(name##_row_##D, (const struct piece_row *r), (r))                                         \
     {                                                                                             \
         T *out = r->out;                                                                          \
         const T *x = r->in[0], *y = r->in[1], *z = r->in[2];                                      \

@@ -65,7 +65,7 @@ typedef void (*binary_row)(void *out, const void *a, int64_t step_a, const void 
 FLOAT_TYPES(GELU_TANH, 0)
 
 #define BINARY_ROW(D, T, U, op)                                                                                     \
-    VECTOR_CLONES static void op##_row_##D(void *out_, const void *a_, int64_t step_a, const void *b_, int64_t step_b, int64_t n) \
+    static VECTOR_ROW(op##_row_##D, (void *out_, const void *a_, int64_t step_a, const void *b_, int64_t step_b, int64_t n), (out_, a_, step_a, b_, step_b, n)) \
     {                                                                                                               \
         T *restrict out = out_;                                                                                     \
         const T *a = a_, *b = b_;                                                                                   \
@@ -180,7 +180,7 @@ typedef void (*unary_row)(void *out, const void *x, double value, int64_t n);
     X(gelu_tanh,  FLOAT_TYPES)
 
 #define UNARY_ROW(D, T, U, op)                                                   \
-    VECTOR_CLONES static void op##_row_##D(void *out_, const void *x_, double value, int64_t n) \
+    static VECTOR_ROW(op##_row_##D, (void *out_, const void *x_, double value, int64_t n), (out_, x_, value, n)) \
     {                                                                            \
         T *restrict out = out_;                                                  \
         const T *x = x_;                                                         \

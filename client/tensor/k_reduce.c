@@ -27,7 +27,7 @@ typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t
 #define PLUS_f(a, v, s) ((a) + (double)(v))
 #define PLUS_i(a, v, s) ((a) + (uint64_t)(v))
 #define SUM_ROW(D, T, S, member)                                                                                       \
-    VECTOR_CLONES static void sum_row_##D(void *state, const struct reduce_row *r)                                     \
+    static VECTOR_ROW(sum_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
     {                                                                                                                  \
         union sum *restrict sum = (union sum *)state + r->out;                                                         \
         const T *x = r->x;                                                                                             \
@@ -40,7 +40,7 @@ typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t
 
 /* Sums that wrap may be taken in any order, which the compiler chooses. */
 #define INT_TOTAL(D, T, S, member)                                                                                     \
-    VECTOR_CLONES static uint64_t total_##D(const T *x, int64_t n)                                                     \
+    static VECTOR_VALUE(uint64_t, total_##D, (const T *x, int64_t n), (x, n))                                          \
     {                                                                                                                  \
         uint64_t total = 0;                                                                                            \
         for (int64_t i = 0; i < n; i++) {                                                                              \

@@ -23,7 +23,8 @@ struct rows {
 
 /* A: what runs; O: the result's element.  Neighbouring lines run together, so that all loops go over neighbours. */
 #define SCAN(D, T, A, O)                                                                                               \
-    VECTOR_CLONES static void add_rows_##D(A *restrict sum, O *restrict out, const T *x, const struct rows *r)         \
+    static VECTOR_ROW(add_rows_##D, (A *restrict sum, O *restrict out, const T *x, const struct rows *r),              \
+                      (sum, out, x, r))                                                                                \
     {                                                                                                                  \
         const int64_t n = r->n;                                                                                        \
         for (int64_t i = 0; i < r->rows; i++) {                                                                        \

@@ -37,7 +37,8 @@ typedef void (*panel_fn)(const struct panel *p);
 
 /* out[i] = value, a vector loop of its own; m and s are of the line. */
 #define LINE_STEP(D, T, name, value)                                                                                   \
-    VECTOR_CLONES static void name##_step_##D(T *restrict out, const T *a, const T *b, int64_t n, T m, double s)       \
+    static VECTOR_ROW(name##_step_##D, (T *restrict out, const T *a, const T *b, int64_t n, T m, double s),            \
+                      (out, a, b, n, m, s))                                                                            \
     {                                                                                                                  \
         (void)a, (void)b, (void)m;                                                                                     \
         for (int64_t i = 0; i < n; i++) {                                                                              \
@@ -74,7 +75,7 @@ FLOAT_TYPES(LINES, 0)
 
 /* Row after row, `statement` for each element; m[j] and s[j] are of the line. */
 #define PANEL_STEP(D, T, name, statement)                                                                              \
-    VECTOR_CLONES static void name##_##D(const struct panel *p, T *restrict m, double *restrict s)                     \
+    static VECTOR_ROW(name##_##D, (const struct panel *p, T *restrict m, double *restrict s), (p, m, s))               \
     {                                                                                                                  \
         const int64_t width = p->width;                                                                                \
         (void)m, (void)s;                                                                                              \

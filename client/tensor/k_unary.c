@@ -41,7 +41,8 @@ static int64_t whole_power(int64_t base, int64_t exponent)
 }
 
 #define FLOAT_VALUE(D, TYPE, U, name, expression)                                                                      \
-    VECTOR_CLONES static void name##_row_##D(void *out_, const void *x_, const double *value, int64_t n)               \
+    static VECTOR_ROW(name##_row_##D, (void *out_, const void *x_, const double *value, int64_t n),                    \
+                      (out_, x_, value, n))                                                                            \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = out_;                                                                                        \
@@ -56,7 +57,8 @@ static int64_t whole_power(int64_t base, int64_t exponent)
     }
 
 #define INT_VALUE(D, T, U, name, expression)                                                                           \
-    VECTOR_CLONES static void name##_row_##D(void *out_, const void *x_, const double *value, int64_t n)               \
+    static VECTOR_ROW(name##_row_##D, (void *out_, const void *x_, const double *value, int64_t n),                    \
+                      (out_, x_, value, n))                                                                            \
     {                                                                                                                  \
         T *restrict out = out_;                                                                                        \
         const T *from = x_;                                                                                            \
@@ -70,8 +72,9 @@ static int64_t whole_power(int64_t base, int64_t exponent)
     }
 
 #define FLOAT_SLOPE(D, TYPE, U, name, expression)                                                                      \
-    VECTOR_CLONES static void name##_slope_row_##D(void *out_, const void *dy_, const void *a_, const double *value,   \
-                                                   int64_t n)                                                          \
+    static VECTOR_ROW(name##_slope_row_##D,                                                                            \
+                      (void *out_, const void *dy_, const void *a_, const double *value, int64_t n),                   \
+                      (out_, dy_, a_, value, n))                                                                       \
     {                                                                                                                  \
         typedef TYPE T;                                                                                                \
         T *restrict out = out_;                                                                                        \
@@ -115,7 +118,7 @@ static const struct trig {
 } trigs[N_UNARY] = { [UNARY_sin] = { sin, cos, 1 }, [UNARY_cos] = { cos, sin, -1 } };
 
 #define MEND(D, T, U, unused)                                                                                          \
-    VECTOR_CLONES static bool has_far_##D(const T *x, int64_t n)                                                       \
+    static VECTOR_VALUE(bool, has_far_##D, (const T *x, int64_t n), (x, n))                                            \
     {                                                                                                                  \
         int64_t far = 0;                                                                                               \
         for (int64_t i = 0; i < n; i++) {                                                                              \

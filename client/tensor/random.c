@@ -28,7 +28,7 @@
         d = p & UINT32_MAX;                                                                                            \
     } while (0)
 
-VECTOR_CLONES static void philox(struct rng_key key, uint64_t block, uint32_t *restrict out)
+static VECTOR_ROW(philox, (struct rng_key key, uint64_t block, uint32_t *restrict out), (key, block, out))
 {
     const uint32_t k0 = (uint32_t)key.seed, k1 = (uint32_t)(key.seed >> 32);
     for (int l = 0; l < LANES; l++) {
@@ -111,7 +111,7 @@ static inline double cosine(double t)
     return c * z + 1.0;
 }
 
-VECTOR_CLONES static void transform(const uint32_t *words, int64_t n_pairs, double *restrict out)
+static VECTOR_ROW(transform, (const uint32_t *words, int64_t n_pairs, double *restrict out), (words, n_pairs, out))
 {
     for (int64_t i = 0; i < n_pairs; i++) {
         uint32_t w = words[2 * i + 1], q = (w + 0x20000000U) >> 30;

@@ -37,35 +37,39 @@
 #define LEAST(a, b) ((b) >= (a) || (a) != (a) ? (a) : (b))
 
 #define ROWS(D, T, U, unused)                                                                                          \
-    VECTOR_CLONES double row_sum_##D(const T *x, int64_t n)                                                            \
+    VECTOR_VALUE(double, row_sum_##D, (const T *x, int64_t n), (x, n))                                                 \
     {                                                                                                                  \
         double lane[LANES] = { 0 };                                                                                    \
         EACH_LANE(LANES, n, lane[l] += (double)x[at])                                                                  \
         JOIN(LANES, lane, PLUS)                                                                                        \
         return lane[0];                                                                                                \
     }                                                                                                                  \
-    VECTOR_CLONES double row_dot_##D(const T *x, const T *y, int64_t n)                                                \
+    VECTOR_VALUE(double, row_dot_##D, (const T *x, const T *y, int64_t n), (x, y, n))                                  \
     {                                                                                                                  \
         double lane[LANES] = { 0 };                                                                                    \
         EACH_LANE(LANES, n, lane[l] += (double)x[at] * (double)y[at])                                                  \
         JOIN(LANES, lane, PLUS)                                                                                        \
         return lane[0];                                                                                                \
     }                                                                                                                  \
-    VECTOR_CLONES double row_size_##D(const T *x, int64_t n)                                                           \
+    VECTOR_VALUE(double, row_size_##D, (const T *x, int64_t n), (x, n))                                                \
     {                                                                                                                  \
         double lane[LANES] = { 0 };                                                                                    \
         EACH_LANE(LANES, n, lane[l] += fabs((double)x[at]))                                                            \
         JOIN(LANES, lane, PLUS)                                                                                        \
         return lane[0];                                                                                                \
     }                                                                                                                  \
-    VECTOR_CLONES struct row_deviations row_deviations_##D(const T *x, int64_t n, double center) {                     \
+    VECTOR_VALUE(struct row_deviations, row_deviations_##D, (const T *x, int64_t n, double center), (x, n, center))    \
+    {                                                                                                                  \
         double sum[LANES] = { 0 }, square[LANES] = { 0 };                                                              \
         EACH_LANE(LANES, n, const double v = (double)x[at] - center; sum[l] += v; square[l] += v * v)                  \
         JOIN(LANES, sum, PLUS)                                                                                         \
         JOIN(LANES, square, PLUS)                                                                                      \
         return (struct row_deviations){ sum[0], square[0] };                                                           \
-    } VECTOR_CLONES struct row_slopes row_slopes_##D(const T *dy, const T *x, const T *w, int64_t n, double mean,      \
-                                                     double scale) {                                                   \
+    }                                                                                                                  \
+    VECTOR_VALUE(struct row_slopes, row_slopes_##D,                                                                    \
+                 (const T *dy, const T *x, const T *w, int64_t n, double mean, double scale),                          \
+                 (dy, x, w, n, mean, scale))                                                                           \
+    {                                                                                                                  \
         double sum[LANES] = { 0 }, product[LANES] = { 0 };                                                             \
         if (w != NULL) {                                                                                               \
             EACH_LANE(LANES, n, const double g = (double)dy[at] * (double)w[at]; sum[l] += g;                          \
@@ -77,7 +81,8 @@
         JOIN(LANES, sum, PLUS)                                                                                         \
         JOIN(LANES, product, PLUS)                                                                                     \
         return (struct row_slopes){ sum[0], product[0] };                                                              \
-    } VECTOR_CLONES T row_max_##D(const T *x, int64_t n)                                                               \
+    }                                                                                                                  \
+    VECTOR_VALUE(T, row_max_##D, (const T *x, int64_t n), (x, n))                                                      \
     {                                                                                                                  \
         T lane[MANY(T)];                                                                                               \
         for (int l = 0; l < MANY(T); l++) {                                                                            \
@@ -87,7 +92,7 @@
         JOIN(MANY(T), lane, MOST)                                                                                      \
         return lane[0];                                                                                                \
     }                                                                                                                  \
-    VECTOR_CLONES T row_min_##D(const T *x, int64_t n)                                                                 \
+    VECTOR_VALUE(T, row_min_##D, (const T *x, int64_t n), (x, n))                                                      \
     {                                                                                                                  \
         T lane[MANY(T)];                                                                                               \
         for (int l = 0; l < MANY(T); l++) {                                                                            \
@@ -97,7 +102,7 @@
         JOIN(MANY(T), lane, LEAST)                                                                                     \
         return lane[0];                                                                                                \
     }                                                                                                                  \
-    VECTOR_CLONES void row_exp_##D(T *restrict out, const T *x, int64_t n, T center)                                   \
+    VECTOR_ROW(row_exp_##D, (T *restrict out, const T *x, int64_t n, T center), (out, x, n, center))                   \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = exp(x[i] - center);                                                                               \
