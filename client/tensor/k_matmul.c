@@ -50,8 +50,8 @@ static int check_workspace(void)
     {                                                                                                                  \
         cblas_##prefix##gemm(CblasRowMajor, g->trans_a ? CblasTrans : CblasNoTrans,                                    \
                              g->trans_b ? CblasTrans : CblasNoTrans, (int)g->m, (int)g->n, (int)g->k, 1, (const T *)a, \
-                             (int)(g->trans_a ? g->m : g->k), (const T *)b, (int)(g->trans_b ? g->k : g->n),           \
-                             (T)(g->accumulate ? 1 : 0), (T *)c, (int)g->n);                                           \
+                             (int)g->row_a, (const T *)b, (int)g->row_b, (T)(g->accumulate ? 1 : 0), (T *)c,           \
+                             (int)g->row_c);                                                                           \
     }
 BLAS_GEMM(F32, float, s)
 BLAS_GEMM(F64, double, d)
@@ -63,16 +63,15 @@ BLAS_GEMM(F64, double, d)
     {                                                                                                                  \
         const T *a = a_, *b = b_;                                                                                      \
         T *restrict c = c_;                                                                                            \
-        int64_t m = g->m, n = g->n, k = g->k;                                                                          \
-        for (int64_t i = 0; i < m; i++) {                                                                              \
-            for (int64_t j = 0; j < n; j++) {                                                                          \
-                U sum = g->accumulate ? (U)c[i * n + j] : 0;                                                           \
-                for (int64_t l = 0; l < k; l++) {                                                                      \
-                    U x = (U)(g->trans_a ? a[l * m + i] : a[i * k + l]);                                               \
-                    U y = (U)(g->trans_b ? b[j * k + l] : b[l * n + j]);                                               \
+        for (int64_t i = 0; i < g->m; i++) {                                                                           \
+            for (int64_t j = 0; j < g->n; j++) {                                                                       \
+                U sum = g->accumulate ? (U)c[i * g->row_c + j] : 0;                                                    \
+                for (int64_t l = 0; l < g->k; l++) {                                                                   \
+                    U x = (U)(g->trans_a ? a[l * g->row_a + i] : a[i * g->row_a + l]);                                 \
+                    U y = (U)(g->trans_b ? b[j * g->row_b + l] : b[l * g->row_b + j]);                                 \
                     sum = (U)(sum + x * y);                                                                            \
                 }                                                                                                      \
-                c[i * n + j] = (T)sum;                                                                                 \
+                c[i * g->row_c + j] = (T)sum;                                                                          \
             }                                                                                                          \
         }                                                                                                              \
     }
@@ -89,12 +88,22 @@ static int check_sizes(const struct gemm *g)
     if (gemms[g->dtype] == NULL) {
         return unsupported_dtype(g->name, g->dtype);
     }
-    int64_t longest = MAX(g->n, MAX(g->k, g->trans_a ? g->m : 0));
+    int64_t longest = MAX(MAX(g->n, g->row_a), MAX(g->k, g->trans_a ? g->m : 0));
+    longest = MAX(longest, MAX(g->row_b, g->row_c));
     if (dtype_kind(g->dtype) == DTYPE_FLOAT && longest > BLAS_MAX) {
         return err_set(MESH_ETOOLARGE, "%s: an extent of %lld is over the %d that BLAS can count", g->name,
                        (long long)longest, BLAS_MAX);
     }
     return dtype_kind(g->dtype) == DTYPE_FLOAT ? check_workspace() : 0;
+}
+
+/* A sum of nothing. */
+static void clear_result(const struct gemm *g, void *c)
+{
+    size_t item = dtype_size(g->dtype);
+    for (int64_t i = 0; !g->accumulate && i < g->m; i++) {
+        memset((char *)c + (size_t)(i * g->row_c) * item, 0, (size_t)g->n * item);
+    }
 }
 
 /* The sizes are checked. */
@@ -104,17 +113,21 @@ static void multiply(struct gemm g, const void *a, const void *b, void *c)
     pthread_once(&once, use_one_thread);
     size_t item = dtype_size(g.dtype);
     int64_t m = g.m;
+    g.row_a = g.row_a != 0 ? g.row_a : g.trans_a ? m : g.k;
+    g.row_b = g.row_b != 0 ? g.row_b : g.trans_b ? g.k : g.n;
+    g.row_c = g.row_c != 0 ? g.row_c : g.n;
     if (m == 0 || g.n == 0) {
         return;
     }
     if (g.k == 0) {
-        memset(c, 0, g.accumulate ? 0 : (size_t)(m * g.n) * item);
+        clear_result(&g, c);
         return;
     }
     int64_t rows_at_once = g.trans_a ? m : BLAS_ROWS_AT_ONCE; /* a transposed a was checked to fit */
     for (int64_t begin = 0; begin < m; begin += rows_at_once) {
         g.m = MIN(m - begin, rows_at_once);
-        gemms[g.dtype](&g, (const char *)a + (size_t)(begin * g.k) * item, b, (char *)c + (size_t)(begin * g.n) * item);
+        gemms[g.dtype](&g, (const char *)a + (size_t)(begin * g.row_a) * item, b,
+                       (char *)c + (size_t)(begin * g.row_c) * item);
     }
 }
 

@@ -40,10 +40,11 @@ static int64_t line_of(const struct kernel_call *c)
     return x->shape.ndim > 0 ? x->shape.dim[c->attr->dim[0]] : 1;
 }
 
-/* Elements of the windows of one image: y is what a convolution with the weight w gives. */
-static int64_t conv_windows(const struct mesh_tensor *w, const struct mesh_tensor *y)
+/* Bytes of the windows that are there at once: y is what a convolution with the weight w gives. */
+static int64_t conv_tile(const struct mesh_tensor *w, const struct mesh_tensor *y, int64_t item)
 {
-    return w->shape.dim[1] * w->shape.dim[2] * w->shape.dim[3] * y->shape.dim[2] * y->shape.dim[3];
+    int64_t window = w->shape.dim[1] * w->shape.dim[2] * w->shape.dim[3] * item;
+    return MIN(y->shape.dim[2] * y->shape.dim[3] * window, MAX((int64_t)4 << 20, 64 * window));
 }
 
 static size_t in_rows(kernel_fn kernel, const struct kernel_call *c, int64_t item)

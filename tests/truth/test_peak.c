@@ -164,6 +164,35 @@ START_TEST(an_operator_takes_its_results_and_the_scratch_that_is_stated)
 }
 END_TEST
 
+/* An image whose windows are 22 MiB. */
+static const struct large_image {
+    kernel_fn kernel;
+    mesh_shape in[2], out;
+} large_images[] = {
+    { k_conv2d, { { 4, { 1, 4, 512, 300 } }, { 4, { 2, 4, 3, 3 } } }, { 4, { 1, 2, 512, 300 } } },
+    { k_conv2d_grad_input, { { 4, { 1, 2, 512, 300 } }, { 4, { 2, 4, 3, 3 } } }, { 4, { 1, 4, 512, 300 } } },
+    { k_conv2d_grad_weight, { { 4, { 1, 2, 512, 300 } }, { 4, { 1, 4, 512, 300 } } }, { 4, { 2, 4, 3, 3 } } },
+};
+
+START_TEST(the_scratch_of_a_convolution_does_not_grow_with_the_image)
+{
+    const struct large_image *k = &large_images[_i];
+    struct op_attr attr = { .dim = { 1, 1 }, .index = { 1, 1 }, .groups = 1, .dilation = { 1, 1 } };
+    struct mesh_tensor *out = tensor_new(k->out, MESH_F32);
+    struct kernel_call c = { .in = { tensor_new_zeroed(k->in[0], MESH_F32), tensor_new_zeroed(k->in[1], MESH_F32) },
+                             .out = { out },
+                             .attr = &attr };
+    size_t before = mem_in_use();
+    mem_peak_reset();
+    ck_assert_int_eq(kernel_run(k->kernel, &c), 0);
+    ck_assert_uint_le(mem_peak() - before, with_slack((size_t)4 << 20));
+    ck_assert_uint_le(kernel_scratch(k->kernel, &c), (size_t)4 << 20);
+    tensor_unref((struct mesh_tensor *)c.in[0]);
+    tensor_unref((struct mesh_tensor *)c.in[1]);
+    tensor_unref(out);
+}
+END_TEST
+
 START_TEST(most_rows_are_tried_on_tensors_that_show_a_copy)
 {
     int n_large = 0;
@@ -182,6 +211,7 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_kernel_takes_the_scratch_that_is_stated, 0, n_samples);
     tcase_add_loop_test(t, an_operator_takes_its_results_and_the_scratch_that_is_stated, 0, n_samples);
+    tcase_add_loop_test(t, the_scratch_of_a_convolution_does_not_grow_with_the_image, 0, (int)ARRAY_SIZE(large_images));
     tcase_add_test(t, most_rows_are_tried_on_tensors_that_show_a_copy);
     suite_add_tcase(s, t);
     return s;

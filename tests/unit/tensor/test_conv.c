@@ -1,5 +1,7 @@
 /* tests/unit/tensor/test_conv.c - convolution and its gradients against loops over every index.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "harness/check_main.h"
 #include "harness/tensors.h"
 
@@ -102,13 +104,15 @@ static void check(const struct shape_case *k, mesh_dtype dtype)
                             .groups = or_one(k->groups),
                             .dilation = { or_one(k->dilation[0]), or_one(k->dilation[1]) } };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        double sum[400] = { 0 };
+        double *sum = calloc((size_t)shape_numel(kinds[i].out) + 1, sizeof *sum);
+        ck_assert_ptr_nonnull(sum);
         struct mesh_tensor *a = test_tensor(kinds[i].in[0], dtype, 1), *b = test_tensor(kinds[i].in[1], dtype, 2);
         struct mesh_tensor *out = test_tensor_empty(kinds[i].out, dtype);
         run_kernel(kinds[i].kernel, &(struct kernel_call){ .in = { a, b }, .out = { out }, .attr = &attr });
         loop(k, s, kinds[i].visit, sum, (const struct mesh_tensor *const[2]){ a, b });
         assert_values(out, 0, sum); /* quarters: every sum is exact */
         tensors_unref(3, a, b, out);
+        free(sum);
     }
 }
 START_TEST(a_convolution_and_its_gradients_are_their_sums)
@@ -118,11 +122,21 @@ START_TEST(a_convolution_and_its_gradients_are_their_sums)
 }
 END_TEST
 
+/* Where the windows of an image do not fit the scratch at once. */
+START_TEST(an_image_of_many_tiles_is_convolved_the_same)
+{
+    static const struct shape_case large = { 1, 2, 190, 173, 2, 3, 3, { 1, 1 }, { 1, 2 } };
+    check(&large, MESH_F32);
+    check(&large, MESH_F64);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("conv");
     TCase *t = tcase_create("conv");
     tcase_add_loop_test(t, a_convolution_and_its_gradients_are_their_sums, 0, (int)(sizeof cases / sizeof cases[0]));
+    tcase_add_test(t, an_image_of_many_tiles_is_convolved_the_same);
     suite_add_tcase(s, t);
     return s;
 }
