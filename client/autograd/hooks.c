@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/hooks.h"
 
+#include <string.h>
+
 #include "autograd/tape.h"
 #include "base/alloc.h"
 #include "base/error.h"
@@ -34,6 +36,20 @@ int hooks_add(void **inout_hooks, mesh_grad_fn fn, void *user)
     list->at[n] = (struct hook){ fn, user };
     list->n = n + 1;
     *inout_hooks = list;
+    return 0;
+}
+
+int hooks_copy(const void *hooks, void **ret_hooks)
+{
+    const struct hook_list *list = hooks;
+    void *copy = list == NULL ? NULL : mem_alloc(list_bytes(list->n));
+    if (list != NULL && copy == NULL) {
+        return err_no_memory(list_bytes(list->n), "a gradient hook");
+    }
+    if (copy != NULL) {
+        memcpy(copy, list, list_bytes(list->n));
+    }
+    *ret_hooks = copy;
     return 0;
 }
 

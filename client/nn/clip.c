@@ -59,13 +59,16 @@ static double sum_of_squares(const mesh_dtensor *g)
     return sum;
 }
 
+/* A tensor with several names counts once. */
+static bool has_gradient(mesh_module *root, const struct parameter *p)
+{
+    return p->value != NULL && p->value->grad != NULL && !tied_is_repeated(root, p);
+}
+
 /* *inout_mesh NULL: none seen yet. */
 static int add_squares(struct parameter *p, mesh_device_mesh **inout_mesh, double *inout_sum)
 {
     mesh_dtensor *value = p->value;
-    if (value == NULL || value->grad == NULL) {
-        return 0;
-    }
     if (*inout_mesh != NULL && *inout_mesh != value->mesh) {
         return err_set(MESH_EUNSUPPORTED,
                        "parameter \"%s\" is on another mesh than those before it: clip each part of the module that is "
@@ -107,7 +110,8 @@ static int measure(mesh_module *m, double *ret_norm)
     int r = 0;
     for (mesh_module *at = m; r == 0 && at != NULL; at = module_following(m, at)) {
         for (size_t i = 0; r == 0 && i < at->parameters.n; i++) {
-            r = add_squares(&at->parameters.at[i], &mesh, &mine);
+            struct parameter *p = &at->parameters.at[i];
+            r = has_gradient(m, p) ? add_squares(p, &mesh, &mine) : 0;
         }
     }
     r = r < 0 || mesh == NULL ? r : sum_over_mesh(mesh, mine, &sum);
@@ -122,7 +126,7 @@ static int shrink(mesh_module *m, double factor)
     for (mesh_module *at = m; at != NULL; at = module_following(m, at)) {
         for (size_t i = 0; i < at->parameters.n; i++) {
             mesh_dtensor *value = at->parameters.at[i].value;
-            if (value == NULL || value->grad == NULL) {
+            if (!has_gradient(m, &at->parameters.at[i])) {
                 continue;
             }
             mesh_dtensor *g = grad_scale(value->grad, factor);

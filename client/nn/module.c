@@ -225,7 +225,7 @@ int module_add_value(mesh_module *m, const char *name, mesh_dtensor *value)
     }
     p->value = dtensor_ref(value);
     value->requires_grad = true;
-    return 0;
+    return tied_mark(value);
 }
 
 struct parameter *module_own_parameter(mesh_module *m, const char *name)

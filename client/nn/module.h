@@ -20,6 +20,7 @@ struct parameter {
     char *name;           /* owned */
     struct recipe recipe; /* of no meaning once value is there */
     mesh_dtensor *value;  /* owned reference; NULL: not used yet */
+    bool is_tied;         /* the tensor was a parameter of another name when this one was added, or since */
 };
 
 struct module_child {
@@ -74,7 +75,8 @@ mesh_placements placements_replicated(const mesh_device_mesh *m);
 /* The parameter's value, made if need be; of the module.  NULL: error set. */
 mesh_dtensor *parameter_value(struct parameter *p);
 
-/* Lays the parameter out anew: in its recipe, or by redistribution of what is there. */
+/* Lays the parameter out anew: in its recipe, or by redistribution of what is there.  Its gradient comes along, its hooks, and
+ * whether it is trained; all parameters tied to it become the new tensor. */
 int parameter_lay_out(struct parameter *p, const mesh_placements *placements);
 const mesh_placements *parameter_placements(const struct parameter *p);
 mesh_device_mesh *parameter_mesh(const struct parameter *p);
@@ -93,6 +95,15 @@ struct parameter *module_parameter_at(mesh_module *root, const char *path);
 
 /* The module after m in the order "itself, then child by child" within root; NULL: m was the last. */
 mesh_module *module_following(mesh_module *root, mesh_module *m);
+
+/* Marks the parameters of this tensor when there is more than one in the session. */
+int tied_mark(const mesh_dtensor *value);
+
+/* Puts another tensor in the place of one, in all parameters of the session. */
+int tied_replace(mesh_dtensor *old, mesh_dtensor *value);
+
+/* Whether the walk from root meets the parameter's tensor under another name before it comes to p. */
+bool tied_is_repeated(mesh_module *root, const struct parameter *p);
 
 /* Parameter i of the tree, own ones first, and the module that has it; NULL: past the end. */
 struct parameter *module_tree_parameter(mesh_module *m, size_t i, mesh_module **ret_owner);

@@ -163,7 +163,7 @@ static int prepare(mesh_optimizer *o, update_list *list)
     for (mesh_module *m = o->module; r == 0 && m != NULL; m = module_following(o->module, m)) {
         for (size_t i = 0; r == 0 && i < m->parameters.n; i++) {
             struct parameter *p = &m->parameters.at[i];
-            if (p->value != NULL && p->value->grad != NULL) {
+            if (p->value != NULL && p->value->grad != NULL && !tied_is_repeated(o->module, p)) {
                 r = prepare_one(o, m, p, list);
             }
         }

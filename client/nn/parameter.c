@@ -1,5 +1,6 @@
 /* client/nn/parameter.c - a parameter from recipe to value, and from one layout to another.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "autograd/hooks.h"
 #include "base/error.h"
 #include "nn/module.h"
 
@@ -16,7 +17,6 @@ mesh_placements placements_replicated(const mesh_device_mesh *m)
 static void adopt(struct parameter *p, mesh_dtensor *value)
 {
     object_disown(&value->object);
-    value->requires_grad = true;
     dtensor_unref(p->value);
     p->value = value;
 }
@@ -30,6 +30,7 @@ mesh_dtensor *parameter_value(struct parameter *p)
             err_wrap(err_status(), "parameter \"%s\"", p->name);
             return NULL;
         }
+        value->requires_grad = true;
         adopt(p, value);
     }
     return p->value;
@@ -45,15 +46,35 @@ mesh_device_mesh *parameter_mesh(const struct parameter *p)
     return p->value != NULL ? p->value->mesh : p->recipe.mesh;
 }
 
+/* The tensor in another layout, with all that hangs on it; of the innermost scope.  NULL: error set. */
+static mesh_dtensor *laid_out(mesh_dtensor *old, const mesh_placements *placements)
+{
+    mesh_dtensor *value = dtensor_redistribute(old, placements);
+    mesh_dtensor *grad = value == NULL || old->grad == NULL ? NULL : dtensor_redistribute(old->grad, placements);
+    if (value == NULL || (grad == NULL && old->grad != NULL) || hooks_copy(old->hooks, &value->hooks) < 0) {
+        return NULL;
+    }
+    value->grad = grad == NULL ? NULL : dtensor_ref(grad);
+    value->requires_grad = old->requires_grad;
+    return value;
+}
+
 int parameter_lay_out(struct parameter *p, const mesh_placements *placements)
 {
-    if (p->value == NULL) {
+    mesh_dtensor *old = p->value, *value = NULL;
+    if (old == NULL) {
         p->recipe.placements = *placements;
         return 0;
     }
-    mesh_dtensor *value = dtensor_redistribute(p->value, placements);
+    if (mesh_placements_equal(old->placements, *placements)) {
+        return 0;
+    }
+    value = laid_out(old, placements);
     if (value == NULL) {
         return err_wrap(err_status(), "parameter \"%s\"", p->name);
+    }
+    if (p->is_tied) {
+        return tied_replace(old, value);
     }
     adopt(p, value);
     return 0;
