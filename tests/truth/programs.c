@@ -1,44 +1,25 @@
 /* tests/truth/programs.c - a sharded program computes what one process computes: random programs, forward and backward.
  *
- *     programs [first seed [how many [-v]]]
- *
  * Each seed is a program (programs.h).  It runs on one rank, then on 1 to 8 ranks, on meshes and in layouts drawn at random; every
  * value and every leaf's gradient must be the same: bits where all arithmetic was exact, within a tolerance elsewhere.  What is
  * refused on one rank must be refused on all, with the same status.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "truth/programs.h"
 
+struct outcome {
+    struct record value[MAX_VALUES], grad[MAX_LEAVES];
+    int n_values, n_leaves;
+    mesh_status backward;
+};
+
 #define MAX_COUNT 4000 /* elements of a value */
 #define TOO_ROUGH 0.2
-
-static bool is_verbose;
-
-/* --- what is found -------------------------------------------------------------------------------------------------- */
-
-static char complaint[600];
-
-static int complain(const struct program *p, const char *format, ...)
-{
-    char text[500];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (!__atomic_test_and_set(&complaint[sizeof complaint - 1], __ATOMIC_SEQ_CST)) {
-        snprintf(complaint, sizeof complaint - 1, "seed %llu, %d ranks, rank %d: %s", (unsigned long long)p->seed,
-                 p->n_ranks, mesh_rank(), text);
-    }
-    return -1;
-}
 
 /* --- one step ------------------------------------------------------------------------------------------------------- */
 
@@ -60,11 +41,6 @@ static int bits_after(const struct program *p, enum effect e)
     return (e == MULTIPLIES || e == PRODUCTS ? 2 * bits : bits) + more[e];
 }
 
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 static void judge(struct program *p, struct value *v, enum effect e, bool from_floats)
 {
     mesh_dtype t = mesh_dtype_of(v->x);
@@ -79,28 +55,6 @@ static void judge(struct program *p, struct value *v, enum effect e, bool from_f
     v->usable = v->tolerance < TOO_ROUGH && count_of(mesh_shape_of(v->x)) <= MAX_COUNT;
 }
 
-static mesh_dtensor *as_plain(mesh_dtensor *x)
-{
-    mesh_dtype t = mesh_dtype_of(x);
-    return mesh_cast(mesh_detach(x), is_floating(t) ? MESH_F64 : MESH_I64);
-}
-
-static void keep_record(struct record *r, mesh_dtensor *x)
-{
-    mesh_tensor *t = mesh_full_tensor(as_plain(x));
-    free(r->data);
-    *r = (struct record){ .shape = mesh_shape_of(x), .dtype = mesh_dtype_of(x), .n = count_of(mesh_shape_of(x)) };
-    r->data = calloc((size_t)r->n + 1, 8);
-    memcpy(r->data, mesh_tensor_data(t), (size_t)r->n * 8);
-    r->is_finite = true;
-    for (int64_t i = 0; is_floating(r->dtype) && i < r->n; i++) {
-        double v = fabs(((double *)r->data)[i]);
-        r->is_finite &= isfinite(v);
-        r->largest = isfinite(v) ? larger(r->largest, v) : r->largest;
-    }
-}
-
-/* Down to 8, by a power of two: exact. */
 static void tame(struct program *p, struct value *v, struct record *r)
 {
     if (p->is_reference) {
@@ -270,39 +224,17 @@ static int go_back(struct program *p)
 
 /* --- comparing ------------------------------------------------------------------------------------------------------ */
 
-static bool near(const struct record *r, int64_t i, double v, double allowed)
-{
-    double w = ((double *)r->data)[i];
-    return v == w || (isnan(v) && isnan(w)) || fabs(v - w) <= allowed;
-}
-
-/* -1: no difference; else where the first one is. */
-static int64_t differs(const struct record *r, mesh_dtensor *x, double scale, double allowed)
-{
-    mesh_tensor *t = mesh_full_tensor(as_plain(x));
-    if (mesh_get_coordinate(mesh_device_mesh_of(x)) == NULL) {
-        return -1;
-    }
-    for (int64_t i = 0; i < r->n; i++) {
-        const void *data = t == NULL ? NULL : mesh_tensor_data(t);
-        if (data == NULL || (is_floating(r->dtype) ? !near(r, i, scale * ((const double *)data)[i], allowed)
-                                                   : ((const int64_t *)data)[i] != ((int64_t *)r->data)[i])) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 static int compare_values(struct program *p)
 {
+    double got = 0;
     for (int i = 0; i < p->n_values; i++) {
         const struct record *r = &p->outcome->value[i];
         mesh_scope *scope = mesh_scope_begin();
         int64_t at =
-            p->value[i].x == NULL ? -1 : differs(r, p->value[i].x, 1, p->value[i].tolerance * (1 + r->largest));
+            p->value[i].x == NULL ? -1 : differs(r, p->value[i].x, 1, p->value[i].tolerance * (1 + r->largest), &got);
         if (at >= 0 || mesh_scope_status(NULL) < 0) {
-            return complain(p, "step %d, %s: element %lld differs (tolerance %g); %s", i, p->value[i].what,
-                            (long long)at, p->value[i].tolerance,
+            return complain(p, "step %d, %s: element %lld is %.9g (tolerance %g); %s", i, p->value[i].what,
+                            (long long)at, got, p->value[i].tolerance,
                             mesh_scope_status(NULL) < 0 ? mesh_last_error()->message : "");
         }
         mesh_scope_end(scope);
@@ -323,7 +255,7 @@ static void keep_gradients(struct program *p)
 
 static int compare_gradients(struct program *p)
 {
-    double rough = 1e-9, largest = 0;
+    double rough = 1e-9, largest = 0, got = 0;
     for (int i = 0; i < p->n_values; i++) {
         rough = larger(rough,
                        p->value[i].x ? larger(p->value[i].tolerance, roughness(mesh_dtype_of(p->value[i].x))) * 50 : 0);
@@ -341,9 +273,9 @@ static int compare_gradients(struct program *p)
         if ((g == NULL) != (r->data == NULL)) {
             return complain(p, "leaf %d: %s gradient", i, g ? "a" : "no");
         }
-        int64_t at = g == NULL ? -1 : differs(r, g, p->leaf[i].scale, rough * (1 + largest));
+        int64_t at = g == NULL ? -1 : differs(r, g, p->leaf[i].scale, rough * (1 + largest), &got);
         if (at >= 0 || mesh_scope_status(NULL) < 0) {
-            return complain(p, "leaf %d: element %lld of its gradient differs (allowed %g)", i, (long long)at,
+            return complain(p, "leaf %d: element %lld of its gradient is %.9g (allowed %g)", i, (long long)at, got,
                             rough * (1 + largest));
         }
         mesh_scope_end(scope);
@@ -368,75 +300,37 @@ static int run_steps(struct program *p)
     return 0;
 }
 
-static int run(void *arg)
+int program_run(struct program *p)
 {
-    struct program p = *(struct program *)arg;
-    if (run_steps(&p) < 0) {
+    if (run_steps(p) < 0) {
         return -1;
     }
-    bool late = p.seed % 2;
-    if (!p.is_reference && !late && compare_values(&p) < 0) {
+    bool late = p->seed % 2;
+    if (!p->is_reference && !late && compare_values(p) < 0) {
         return -1;
     }
-    if (go_back(&p) < 0) {
+    if (go_back(p) < 0) {
         return -1;
     }
-    if (p.is_reference) {
-        keep_gradients(&p);
+    if (p->is_reference) {
+        keep_gradients(p);
         return 0;
     }
-    return late && compare_values(&p) < 0 ? -1 : compare_gradients(&p);
+    return late && compare_values(p) < 0 ? -1 : compare_gradients(p);
 }
 
-static uint64_t now_running;
-
-static void last_words(int signal_)
+struct outcome *outcome_new(void)
 {
-    char text[80];
-    int n = snprintf(text, sizeof text, "seed %llu: signal %d\n", (unsigned long long)now_running, signal_);
-    (void)!write(2, text, (size_t)n);
-    signal(signal_, SIG_DFL);
-    raise(signal_);
+    return calloc(1, sizeof(struct outcome));
 }
 
-static int try_seed(uint64_t seed)
+void outcome_free(struct outcome *o)
 {
-    struct outcome *outcome = calloc(1, sizeof *outcome);
-    struct program p = { .seed = seed, .n_ranks = 1, .is_reference = true, .outcome = outcome };
-    now_running = seed;
-    alarm(120);
-    memset(complaint, 0, sizeof complaint);
-    int failed = mesh_world_run(1, run, &p);
-    if (failed) {
-        printf("seed %llu: on one rank: %s %s\n", (unsigned long long)seed, complaint, mesh_last_error()->message);
-    }
-    p.is_reference = false;
-    p.n_ranks = 1 + (int)(mixed(seed) % 8);
-    if (!failed && (failed = mesh_world_run(p.n_ranks, run, &p)) != 0) {
-        printf("%s\n", complaint[0] ? complaint : mesh_last_error()->message);
-    }
     for (int i = 0; i < MAX_VALUES; i++) {
-        free(outcome->value[i].data);
+        free(o->value[i].data);
     }
     for (int i = 0; i < MAX_LEAVES; i++) {
-        free(outcome->grad[i].data);
+        free(o->grad[i].data);
     }
-    free(outcome);
-    fflush(stdout);
-    return failed != 0;
-}
-
-int main(int argc, char **argv)
-{
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, n = argc > 2 ? strtoull(argv[2], NULL, 10) : 300;
-    int failures = 0;
-    is_verbose = argc > 3;
-    signal(SIGALRM, last_words);
-    signal(SIGSEGV, last_words);
-    signal(SIGABRT, last_words);
-    for (uint64_t i = 0; i < n; i++) {
-        failures += try_seed(first + i);
-    }
-    printf("%llu programs, %d failed\n", (unsigned long long)n, failures);
-    return failures > 0;
+    free(o);
 }

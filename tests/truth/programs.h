@@ -37,11 +37,7 @@ struct record {
     bool is_finite;
 };
 
-struct outcome {
-    struct record value[MAX_VALUES], grad[MAX_LEAVES];
-    int n_values, n_leaves;
-    mesh_status backward;
-};
+struct outcome; /* of a kind of program its own */
 
 struct program {
     uint64_t seed, draws, layouts;
@@ -57,8 +53,29 @@ struct program {
     double tolerance;
     int bits;
     bool only_exact;
+    int n_seen; /* programs_see.c; -1: something was wrong */
     struct outcome *outcome;
 };
+
+/* --- programs_run.c: main() --- */
+
+extern bool is_verbose;
+/* Keeps the first complaint of all ranks; returns -1. */
+int complain(const struct program *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* --- a kind of program has these three --- */
+
+/* As one rank, inside a scope that ends afterwards: fills the outcome when p->is_reference, else compares with it. */
+int program_run(struct program *p);
+struct outcome *outcome_new(void);
+void outcome_free(struct outcome *o);
+
+/* --- programs_compare.c --- */
+
+double larger(double a, double b);
+void keep_record(struct record *r, mesh_dtensor *x);
+/* -1: no difference of scale x from the record; else where the first one is, and what is there. */
+int64_t differs(const struct record *r, mesh_dtensor *x, double scale, double allowed, double *ret_got);
 
 /* --- programs_make.c: draws, meshes, layouts, leaves --- */
 
