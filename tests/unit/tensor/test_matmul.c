@@ -3,6 +3,7 @@
 #include "harness/check_main.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -181,6 +182,13 @@ static rlim_t bytes_in_use(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
+/* An emulator of another processor takes the limit and does not keep it. */
+static bool is_limit_kept(void)
+{
+    void *block = mmap(NULL, 64 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return block == MAP_FAILED || munmap(block, 64 << 20) < 0;
+}
+
 START_TEST(without_memory_for_blas_a_product_is_refused_and_does_not_hang)
 {
     struct mesh_tensor *a = tensor_new(MESH_SHAPE(64, 64), MESH_F32), *y = tensor_new(MESH_SHAPE(64, 64), MESH_F32);
@@ -189,11 +197,12 @@ START_TEST(without_memory_for_blas_a_product_is_refused_and_does_not_hang)
     ck_assert_int_eq(getrlimit(RLIMIT_AS, &before), 0);
     tight = before;
     tight.rlim_cur = bytes_in_use() + (16 << 20);
-    if (setrlimit(RLIMIT_AS, &tight) == 0 && before.rlim_cur > tight.rlim_cur) {
+    if (setrlimit(RLIMIT_AS, &tight) == 0 && before.rlim_cur > tight.rlim_cur && is_limit_kept()) {
         int r = k_matmul(&call);
         ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
         ck_assert_int_eq(r, MESH_ENOMEM);
     }
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &before), 0);
     ck_assert_int_eq(k_matmul(&call), 0);
     tensor_unref(a);
     tensor_unref(y);
