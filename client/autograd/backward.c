@@ -98,6 +98,18 @@ static bool is_shared(const struct grad_call *c, int i)
     return c->dy->local->storage == mine;
 }
 
+/* The sum of what came for the node, whole where its readers asked for that. */
+static mesh_dtensor *completed(const struct grad_node *node)
+{
+    mesh_placements p = node->grad->placements;
+    for (int d = 0; d < p.n; d++) {
+        if ((node->completes >> d & 1) != 0 && p.at[d].kind == MESH_IS_PARTIAL) {
+            p.at[d] = mesh_replicate();
+        }
+    }
+    return node->completes != 0 ? dtensor_redistribute(node->grad, &p) : node->grad;
+}
+
 static int visit(struct backward *b, struct grad_node *node)
 {
     if (node->is_used_up) {
@@ -105,7 +117,11 @@ static int visit(struct backward *b, struct grad_node *node)
                        "the graph behind %s was used up by an earlier mesh_backward(); compute the loss again",
                        node->name);
     }
-    struct grad_call c = { .node = node, .dy = hooks_run(node->hooks, b->name, node->grad) };
+    mesh_dtensor *dy = completed(node);
+    if (dy == NULL) {
+        return err_wrap(err_status(), "gradient of the result of %s", node->name);
+    }
+    struct grad_call c = { .node = node, .dy = hooks_run(node->hooks, b->name, dy) };
     if (c.dy == NULL) {
         return err_wrap(err_status(), "hook on the result of %s", node->name);
     }

@@ -47,6 +47,25 @@ mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p)
     return record_redistribute(x, dtensor_redistribute(x, p), (mesh_dtype)0);
 }
 
+/* Whether the node's gradient only moves elements, so that a pending one passes for nothing. */
+static bool is_only_moved(const struct grad_node *node)
+{
+    return node->gradient == &g_reshape || node->gradient == &g_permute || node->gradient == &g_transpose;
+}
+
+void ag_complete_gradient(mesh_dtensor *x, int mesh_dim)
+{
+    const struct grad_node *from = x->node;
+    while (from != NULL && is_only_moved(from)) {
+        from = from->edge[0].node;
+    }
+    bool is_brought = from != NULL && from->gradient == &g_redistribute &&
+                      from->in_placements[0].at[mesh_dim].kind != MESH_IS_PARTIAL;
+    if (x->node != NULL && !is_brought) {
+        x->node->completes |= (uint8_t)(1U << mesh_dim);
+    }
+}
+
 /* The failure goes to the scope.  For expressions: returns NULL. */
 static void *fail(void)
 {

@@ -42,7 +42,13 @@ static mesh_dtensor *bring_input(const mesh_module *m, mesh_dtensor *x)
         then[d] = m->io[d].needed;
     }
     x = bring_to(x, first);
-    return x == NULL ? NULL : bring_to(x, then);
+    x = x == NULL ? NULL : bring_to(x, then);
+    for (int d = 0; x != NULL && d < x->placements.n; d++) {
+        if (x->placements.at[d].kind == MESH_IS_REPLICATE && (first[d].kind != 0 || then[d].kind != 0)) {
+            ag_complete_gradient(x, d);
+        }
+    }
+    return x;
 }
 
 static mesh_dtensor *bring_output(const mesh_module *m, mesh_dtensor *y)

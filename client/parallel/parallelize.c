@@ -38,7 +38,7 @@ static int check_module(mesh_module *root, mesh_module *m, const char *mesh_dim,
     if (d < 0) {
         return err_status();
     }
-    if (m->io[d].needed.kind != 0) {
+    if (m->io[d].needed.kind != 0 || m->io[d].output.kind != 0) {
         return err_set(MESH_ESTATE, "this module was parallelized on mesh dim \"%s\" before", mesh_dim);
     }
     *ret_dim = d;
@@ -70,6 +70,9 @@ static int add_jobs(mesh_module *root, const char *mesh_dim, const mesh_parallel
 
 static int lay_out(struct parameter *p, int mesh_dim, mesh_placement wanted)
 {
+    if (wanted.kind == 0) {
+        return 0;
+    }
     mesh_placements placements = *parameter_placements(p);
     placements.at[mesh_dim] = wanted;
     return parameter_lay_out(p, &placements);

@@ -10,12 +10,13 @@
  *                rowwise    y = w1[ids] + w2[ids] + ...            each rank some rows, 0 for the others': ids whole, y
  *                                                                  pending
  *     any        sequence   y = f(x)                               each rank some places of x's dim `dim`
+ *                prepare    y = f(x)                               only where x and y are is the caller's to say
  * SPDX-License-Identifier: Apache-2.0 */
 #include "parallel/styles.h"
 
 #include "base/error.h"
 
-enum style_kind { STYLE_COLWISE = 1, STYLE_ROWWISE, STYLE_SEQUENCE };
+enum style_kind { STYLE_COLWISE = 1, STYLE_ROWWISE, STYLE_SEQUENCE, STYLE_PREPARE };
 
 #define REPLICATE                                                                                                      \
     {                                                                                                                  \
@@ -25,7 +26,11 @@ enum style_kind { STYLE_COLWISE = 1, STYLE_ROWWISE, STYLE_SEQUENCE };
     {                                                                                                                  \
         .kind = MESH_IS_SHARD, .dim = (which)                                                                          \
     }
-#define ALONG /* Shard(dim of the style) */                                                                            \
+#define ALONG /* no placement: Shard(dim of the style) */                                                              \
+    {                                                                                                                  \
+        .kind = 0, .dim = -1                                                                                           \
+    }
+#define KEPT /* no placement: as it is */                                                                              \
     {                                                                                                                  \
         .kind = 0                                                                                                      \
     }
@@ -38,6 +43,7 @@ static const struct style_row rows[] = {
     { STYLE_COLWISE,  "colwise",  &embedding_class,      SHARD(1),    REPLICATE,   REPLICATE, REPLICATE,  SHARD(-1) },
     { STYLE_ROWWISE,  "rowwise",  &embedding_class,      SHARD(0),    REPLICATE,   REPLICATE, REPLICATE,  REPLICATE },
     { STYLE_SEQUENCE, "sequence", NULL,                  REPLICATE,   REPLICATE,   ALONG,     ALONG,      ALONG     },
+    { STYLE_PREPARE,  "prepare",  NULL,                  KEPT,        KEPT,        KEPT,      KEPT,       KEPT      },
 };
 /* clang-format on */
 
@@ -53,7 +59,8 @@ const struct style_row *style_find(const mesh_style *s, const mesh_module *m)
         }
     }
     if (name == NULL) {
-        err_set(MESH_EINVAL, "%d is no style: use mesh_colwise(), mesh_rowwise() or mesh_sequence()", s->kind);
+        err_set(MESH_EINVAL, "%d is no style: use mesh_colwise(), mesh_rowwise(), mesh_sequence() or mesh_prepare()",
+                s->kind);
     } else {
         err_set(MESH_EUNSUPPORTED, "the %s style is for linear layers and embeddings; this module is a \"%s\"", name,
                 module_class_name(m));
@@ -66,7 +73,7 @@ static mesh_placement chosen(mesh_placement wanted, mesh_placement of_row, int d
     if (wanted.kind != 0) {
         return wanted;
     }
-    return of_row.kind != 0 ? of_row : mesh_shard(dim);
+    return of_row.kind == 0 && of_row.dim < 0 ? mesh_shard(dim) : of_row;
 }
 
 struct module_io style_io(const struct style_row *row, const mesh_style *s)
@@ -92,4 +99,9 @@ MESH_API mesh_style mesh_rowwise(void)
 MESH_API mesh_style mesh_sequence(int dim)
 {
     return (mesh_style){ .kind = STYLE_SEQUENCE, .dim = dim };
+}
+
+MESH_API mesh_style mesh_prepare(void)
+{
+    return (mesh_style){ .kind = STYLE_PREPARE };
 }
