@@ -78,9 +78,9 @@ void actions_missing(struct actions *a, struct ticket to, struct bytes *missing,
     action->owned = owned;
 }
 
-void actions_notice(struct actions *a, uint64_t client, const struct notice *n, const char *sentence)
+void actions_notice(struct actions *a, struct ticket to, const struct notice *n, const char *sentence)
 {
-    struct action *action = add(a, ACTION_NOTICE, (struct ticket){ .client = client });
+    struct action *action = add(a, ACTION_NOTICE, to);
     if (action != NULL) {
         action->notice = *n;
         snprintf(action->sentence, sizeof action->sentence, "%s", sentence);

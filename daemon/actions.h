@@ -69,7 +69,8 @@ void actions_number(struct actions *a, struct ticket to, int64_t number);
 void actions_joined(struct actions *a, struct ticket to, uint32_t rank);
 /* A timed out wait: takes owned, which holds the list of missing keys. */
 void actions_missing(struct actions *a, struct ticket to, struct bytes *missing, size_t n, void *owned);
-void actions_notice(struct actions *a, uint64_t client, const struct notice *n, const char *sentence);
+/* With a request it is the answer to that, else unasked. */
+void actions_notice(struct actions *a, struct ticket to, const struct notice *n, const char *sentence);
 /* The sentence of the action appended last; a place to throw away when that failed. */
 void actions_say(struct actions *a, const char *format, ...) PRINTF_LIKE(2, 3);
 void actions_clear(struct actions *a); /* forgets them all, keeps the memory */

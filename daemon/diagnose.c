@@ -52,6 +52,7 @@ static void finding_fini(struct finding *f)
     VEC_FINI(&f->entered);
     VEC_FINI(&f->waiting);
     VEC_FINI(&f->culprits);
+    VEC_FINI(&f->blamed);
     for (size_t i = 0; i < f->calls.n; i++) {
         VEC_FINI(&f->calls.at[i].ranks);
     }

@@ -72,6 +72,7 @@ struct finding {
     char call[120];
     struct rank_list entered, waiting; /* waiting: of those that entered, who is not through */
     struct rank_list culprits;         /* missing, stopped or dead, in the minority, or unknown */
+    struct rank_list blamed;           /* of the culprits those that no other finding holds up; all, when each is */
     VEC(struct different_call) calls;
     VEC(char *) lines; /* a sentence per culprit */
 };
@@ -91,6 +92,8 @@ void verdict_fini(struct verdict *v);
 void diagnose_messages(const struct diagnose_input *in, struct verdict *v);
 /* diagnose_causes.c: knock-ons and circles among the findings, causes first. */
 void diagnose_causes(struct verdict *v);
+/* What the finding is a consequence of: itself, unless it is a knock-on. */
+const struct finding *diagnose_root(const struct verdict *v, const struct finding *f);
 
 void rank_list_add(struct verdict *v, struct rank_list *list, uint32_t rank); /* out of memory: v says so */
 bool rank_list_has(const struct rank_list *list, uint32_t rank);

@@ -96,6 +96,44 @@ static void sort_by_cause(struct verdict *v)
     }
 }
 
+/* A rank that another finding holds up is a consequence, as long as there is one that none does. */
+static void find_blamed(struct verdict *v, struct finding *f)
+{
+    for (int pass = 0; pass < 2 && f->blamed.n == 0; pass++) {
+        for (size_t i = 0; i < f->culprits.n; i++) {
+            const struct finding *other = where_held_up(v, f->culprits.at[i]);
+            if (other == NULL || other == f || pass == 1) {
+                rank_list_add(v, &f->blamed, f->culprits.at[i]);
+            }
+        }
+    }
+}
+
+/* A finding that holds up one of the culprits, a cause if there is one. */
+static const struct finding *before(const struct verdict *v, const struct finding *f)
+{
+    const struct finding *found = NULL;
+    for (size_t i = 0; i < f->culprits.n; i++) {
+        const struct finding *other = where_held_up(v, f->culprits.at[i]);
+        if (other != NULL && other != f && (found == NULL || !other->is_knock_on)) {
+            found = other;
+        }
+    }
+    return found;
+}
+
+const struct finding *diagnose_root(const struct verdict *v, const struct finding *f)
+{
+    for (size_t i = 0; i < v->findings.n && f->is_knock_on; i++) {
+        const struct finding *cause = before(v, f);
+        if (cause == NULL) {
+            break;
+        }
+        f = cause;
+    }
+    return f;
+}
+
 void diagnose_causes(struct verdict *v)
 {
     bool *is_explained = mem_zalloc(v->findings.n + 1);
@@ -118,5 +156,8 @@ void diagnose_causes(struct verdict *v)
     }
     find_circles(v, is_explained);
     mem_free(is_explained);
+    for (size_t i = 0; i < v->findings.n; i++) {
+        find_blamed(v, &v->findings.at[i]);
+    }
     sort_by_cause(v);
 }

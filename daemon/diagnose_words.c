@@ -133,7 +133,7 @@ const char *diagnose_rank_line(const struct diagnose_input *in, uint32_t rank, u
 /* " (died)" when there is one culprit and it can do nothing. */
 static const char *short_fate(const struct diagnose_input *in, const struct finding *f)
 {
-    const struct diagnose_rank *r = f->culprits.n == 1 ? &in->rank[f->culprits.at[0]] : NULL;
+    const struct diagnose_rank *r = f->blamed.n == 1 ? &in->rank[f->blamed.at[0]] : NULL;
     if (r == NULL || (r->life == LIFE_JOINED && (r->process == PROCESS_RUNS || r->process == PROCESS_UNKNOWN))) {
         return "";
     }
@@ -170,8 +170,7 @@ static void say_group(const struct diagnose_input *in, const struct finding *f, 
         add(buf, cap, "failed");
         break;
     case FINDING_UNKNOWN:
-        add(buf, cap, "waits for %s; nothing is known of %s", age,
-            f->culprits.n > 0 ? culprits : "some of its members");
+        add(buf, cap, "waits for %s; nothing is known of %s", age, f->blamed.n > 0 ? culprits : "some of its members");
         break;
     default:
         add(buf, cap, "all have entered, it goes on for %s", age);
@@ -187,7 +186,7 @@ void diagnose_sentence(const struct diagnose_input *in, struct verdict *v)
         return;
     }
     const struct finding *f = &v->findings.at[0];
-    sentence_ranks(culprits, sizeof culprits, f->culprits.at, f->culprits.n);
+    sentence_ranks(culprits, sizeof culprits, f->blamed.at, f->blamed.n);
     if (f->group != 0) {
         say_group(in, f, culprits, v->sentence, sizeof v->sentence);
     } else {

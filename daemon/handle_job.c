@@ -212,15 +212,32 @@ int handle_leave(struct client *c, const Mesh__V1__ClientMessage *m)
     return r;
 }
 
-/* A rank that timed out knows only whom it waits for; that one may wait for another itself. */
-static void blame_cause(const struct client *c, struct report *r, char *sentence, size_t cap)
+/* The first that was found stands: later there are ranks that gave up. */
+static bool find_cause(const struct client *c, const struct report *r, uint32_t rank, struct blame *ret_blame)
 {
-    char line[160];
+    struct job *job = c->job;
+    bool is_known = job->blame.generation == job->rendezvous.running && job->blame.group == r->group;
+    if (!is_known && !snapshot_find_cause(c->server, job, r, rank, &job->blame)) {
+        return false;
+    }
+    *ret_blame = job->blame;
+    return true;
+}
+
+/* A rank that timed out knows only whom it waits for; that one may wait for another itself. */
+static void blame_cause(const struct client *c, struct report *r, int rank, char *sentence, size_t cap)
+{
+    struct blame blame;
+    if (r->status != MESH_ETIMEDOUT || rank < 0 || !find_cause(c, r, (uint32_t)rank, &blame)) {
+        return;
+    }
     size_t used = strlen(sentence);
-    int32_t cause = r->status == MESH_ETIMEDOUT ? snapshot_name_cause(c->server, c->job, r, line, sizeof line) : -1;
-    if (cause >= 0) {
-        r->culprit = cause;
-        snprintf(sentence + used, cap - used, "; the cause is %s", line);
+    if (blame.culprit >= 0 && blame.culprit == r->culprit) { /* its host and pid stand before */
+        const char *deeds = strstr(blame.words, "): ");
+        snprintf(sentence + used, cap - used, "; rank %d: %s", blame.culprit, deeds != NULL ? deeds + 3 : blame.words);
+    } else {
+        r->culprit = blame.culprit >= 0 ? blame.culprit : r->culprit;
+        snprintf(sentence + used, cap - used, "; %s%s", blame.culprit >= 0 ? "the cause is " : "", blame.words);
     }
 }
 
@@ -237,10 +254,9 @@ int handle_report(struct client *c, const Mesh__V1__ClientMessage *m)
     int rank = liveness_rank_of(&c->job->liveness, c->id);
     log_info("daemon", "job %s: rank %d reports %s: %s", c->job->rendezvous.job, rank,
              mesh_status_name((mesh_status)report.status), sentence);
-    blame_cause(c, &report, sentence, sizeof sentence);
-    int r = liveness_report(&c->job->liveness, c->id, &report, &c->server->actions);
+    blame_cause(c, &report, rank, sentence, sizeof sentence);
+    int r = liveness_report(&c->job->liveness, request_ticket(c, m), &report, &c->server->actions);
     if (r == 0) {
-        actions_done(&c->server->actions, request_ticket(c, m));
         server_settle(c->server, c->job); /* the others hear of it first */
     }
     if (r == 0 && c->job != NULL && report.status != MESH_EABORTED) {

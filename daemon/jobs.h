@@ -15,6 +15,13 @@
 #include "daemon/rendezvous.h"
 #include "daemon/store.h"
 
+struct blame {           /* who holds up the calls of a group, as far as the recorders show */
+    uint32_t generation; /* 0: nobody was found yet */
+    uint64_t group;
+    int32_t culprit; /* -1: all that wait, in a circle */
+    char words[160]; /* "rank 2 (node1, pid 4711): its process is stopped; ..." */
+};
+
 struct job {
     struct rendezvous rendezvous; /* .job: the name */
     struct liveness liveness;
@@ -28,8 +35,9 @@ struct job {
     size_t n_attached;     /* connections that created or joined it */
     int64_t keep_until_ms; /* not forgotten before, unless it ran; 0: at once */
     bool is_ended;
-    char reason[256]; /* why it was ended */
-    uint32_t judged;  /* the generation whose verdict was logged; 0: none */
+    char reason[256];   /* why it was ended */
+    uint32_t judged;    /* the generation whose verdict was logged; 0: none */
+    struct blame blame; /* the last one that was told */
 };
 
 enum job_state { JOB_WAITING, JOB_RUNNING, JOB_DEGRADED, JOB_DONE, JOB_FAILED };

@@ -58,11 +58,11 @@ static void tell_others(const struct liveness *l, uint32_t but, const struct not
                         struct actions *ret)
 {
     if (l->watcher != 0) { /* first: it must hear of a death before the end of those who hear of it */
-        actions_notice(ret, l->watcher, n, sentence);
+        actions_notice(ret, (struct ticket){ .client = l->watcher }, n, sentence);
     }
     for (uint32_t i = 0; i < l->n; i++) {
         if (i != but && l->of[i].state == LIFE_JOINED) {
-            actions_notice(ret, l->table[i].client, n, sentence);
+            actions_notice(ret, (struct ticket){ .client = l->table[i].client }, n, sentence);
         }
     }
 }
@@ -97,9 +97,9 @@ int liveness_gone(struct liveness *l, uint64_t client, bool died, struct actions
     return rank;
 }
 
-int liveness_report(struct liveness *l, uint64_t client, const struct report *r, struct actions *ret)
+int liveness_report(struct liveness *l, struct ticket who, const struct report *r, struct actions *ret)
 {
-    int rank = liveness_rank_of(l, client);
+    int rank = liveness_rank_of(l, who.client);
     if (rank < 0 || l->of[rank].state != LIFE_JOINED) {
         return err_set(MESH_ESTATE, "report: this connection has not joined a job");
     }
@@ -114,6 +114,9 @@ int liveness_report(struct liveness *l, uint64_t client, const struct report *r,
                               .group = r->group,
                               .sequence = r->sequence };
     tell_others(l, (uint32_t)rank, &n, r->sentence, ret);
+    if (who.request != 0) {
+        actions_notice(ret, who, &n, r->sentence);
+    }
     return 0;
 }
 

@@ -48,8 +48,8 @@ struct report {
     uint64_t group, sequence;
     const char *sentence;
 };
-/* Passes it on to all other living ranks. */
-int liveness_report(struct liveness *l, uint64_t client, const struct report *r, struct actions *ret);
+/* Passes it on to all other living ranks; who asked for an answer gets the same. */
+int liveness_report(struct liveness *l, struct ticket who, const struct report *r, struct actions *ret);
 /* Tells every living rank that the job ends. */
 void liveness_end(struct liveness *l, int status, const char *why, struct actions *ret);
 

@@ -370,7 +370,7 @@ void rendezvous_give_up(struct rendezvous *v, const struct liveness *l, struct a
             .kind = NOTICE_RANK_ABSENT, .rank = (int32_t)e->rank, .culprit = (int32_t)e->rank, .status = MESH_EPEER
         };
         if (l->watcher != 0) { /* first: before the end of those who hear of it */
-            actions_notice(ret, l->watcher, &n, sentence);
+            actions_notice(ret, (struct ticket){ .client = l->watcher }, &n, sentence);
         }
         fail(v, MESH_EPEER, sentence, ret);
     }

@@ -41,7 +41,7 @@ void reply_message(struct client *c, uint64_t request, Message *m)
     }
 }
 
-void reply_notice(struct client *c, const struct notice *n, const char *sentence)
+void reply_notice(struct client *c, uint64_t request, const struct notice *n, const char *sentence)
 {
     Mesh__V1__Notice body = MESH__V1__NOTICE__INIT;
     body.kind = (Mesh__V1__Notice__Kind)n->kind;
@@ -52,6 +52,7 @@ void reply_notice(struct client *c, const struct notice *n, const char *sentence
     body.culprit = n->culprit;
     body.sentence = (char *)sentence;
     Message m = MESH__V1__DAEMON_MESSAGE__INIT;
+    m.request = request;
     m.body_case = MESH__V1__DAEMON_MESSAGE__BODY_NOTICE;
     m.notice = &body;
     if (codec_send_daemon(c->conn, &m) < 0) {
@@ -109,7 +110,7 @@ void reply_action(struct server *s, struct job *job, const struct action *a)
         reply_number(c, a);
         break;
     case ACTION_NOTICE:
-        reply_notice(c, &a->notice, a->sentence);
+        reply_notice(c, a->to.request, &a->notice, a->sentence);
         break;
     }
 }

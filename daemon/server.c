@@ -177,7 +177,7 @@ void server_stop(struct server *s, const char *why)
     for (size_t i = 0; (slot = map_next(&s->clients, &i)) != NULL;) {
         struct client *c = slot->value;
         if (c->has_said_hello && !c->is_closing) {
-            reply_notice(c, &shutdown, STOPPING);
+            reply_notice(c, 0, &shutdown, STOPPING);
         }
         client_close(c);
     }

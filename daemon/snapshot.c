@@ -11,6 +11,7 @@
 #include "daemon/client_conn.h"
 #include "daemon/process.h"
 #include "daemon/rings.h"
+#include "daemon/sentence.h"
 
 static const char *waits_in_barrier(const struct job *job, uint64_t client, char *buf, size_t cap)
 {
@@ -131,36 +132,80 @@ void snapshot_log_verdict(const struct server *s, struct job *job)
     snapshot_fini(&p);
 }
 
-/* The stall of that call, or what it is a consequence of; NULL: it is none. */
-static const struct finding *cause_of(const struct verdict *v, uint64_t group, uint64_t sequence)
+/* Where the reporter waits in that call: the calls of a group are told apart by number, its messages by who waits. */
+static const struct finding *find_reported(const struct verdict *v, const struct report *r, uint32_t reporter)
 {
     for (size_t i = 0; i < v->findings.n; i++) {
         const struct finding *f = &v->findings.at[i];
-        if (f->kind == FINDING_STALL && f->group == group && f->sequence == sequence) {
-            return f->is_knock_on && v->findings.at[0].kind == FINDING_STALL ? &v->findings.at[0] : f;
+        bool is_it = f->group == r->group && f->sequence == r->sequence;
+        if (is_it && (r->sequence != 0 || rank_list_has(&f->waiting, reporter))) {
+            return f;
         }
     }
     return NULL;
 }
 
-int32_t snapshot_name_cause(const struct server *s, struct job *job, const struct report *r, char *line, size_t cap)
+/* All that wait in a circle. */
+static void say_circle(struct verdict *v, char *words, size_t cap)
+{
+    char ranks[80];
+    struct rank_list all = { 0 };
+    for (size_t i = 0; i < v->findings.n; i++) {
+        const struct finding *f = &v->findings.at[i];
+        for (size_t k = 0; f->kind == FINDING_CIRCLE && k < f->waiting.n; k++) {
+            if (!rank_list_has(&all, f->waiting.at[k])) {
+                rank_list_add(v, &all, f->waiting.at[k]);
+            }
+        }
+    }
+    snprintf(words, cap, "%s wait for each other in a circle", sentence_ranks(ranks, sizeof ranks, all.at, all.n));
+    VEC_FINI(&all);
+}
+
+/* The line about one of the culprits. */
+static const char *line_about(const struct finding *f, uint32_t rank)
+{
+    for (size_t i = 0; i < f->lines.n; i++) {
+        if (f->culprits.at[i] == rank) {
+            return f->lines.at[i];
+        }
+    }
+    return "";
+}
+
+static struct blame blame_root(struct verdict *v, const struct finding *root, const struct report *r)
+{
+    const struct rank_list *blamed = &root->blamed;
+    struct blame b = { .group = r->group, .culprit = -1 };
+    if (root->kind == FINDING_CIRCLE) {
+        say_circle(v, b.words, sizeof b.words);
+    } else if (root->kind == FINDING_STALL && blamed->n > 0) {
+        bool is_among = r->culprit >= 0 && rank_list_has(blamed, (uint32_t)r->culprit);
+        b.culprit = is_among ? r->culprit : (int32_t)blamed->at[0];
+        snprintf(b.words, sizeof b.words, "%s", line_about(root, (uint32_t)b.culprit));
+    }
+    return b;
+}
+
+bool snapshot_find_cause(const struct server *s, struct job *job, const struct report *r, uint32_t reporter,
+                         struct blame *ret_blame)
 {
     struct snapshot p;
     struct verdict v;
-    int32_t culprit = -1;
+    bool is_found = false;
     if (snapshot_take(s, job, 0, &p) < 0) {
-        return -1;
+        return false;
     }
     if (diagnose(&p.input, &v) == 0) {
-        const struct finding *f = cause_of(&v, r->group, r->sequence);
-        bool is_news = f != NULL && f->culprits.n > 0 && f->lines.n > 0 && r->culprit >= 0 &&
-                       !rank_list_has(&f->culprits, (uint32_t)r->culprit);
-        if (is_news) {
-            culprit = (int32_t)f->culprits.at[0];
-            snprintf(line, cap, "%s", f->lines.at[0]);
+        const struct finding *f = find_reported(&v, r, reporter);
+        struct blame b = f != NULL ? blame_root(&v, diagnose_root(&v, f), r) : (struct blame){ .words = "" };
+        is_found = b.words[0] != 0 && b.culprit != (int32_t)reporter;
+        if (is_found) {
+            *ret_blame = b;
+            ret_blame->generation = job->rendezvous.running;
         }
         verdict_fini(&v);
     }
     snapshot_fini(&p);
-    return culprit;
+    return is_found;
 }

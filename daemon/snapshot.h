@@ -28,8 +28,8 @@ void snapshot_fini(struct snapshot *p);
 /* Once per generation of a job: the verdict goes to the log. */
 void snapshot_log_verdict(const struct server *s, struct job *job);
 
-/* Whom the call that `r` reports really waits for, when that is not the rank that r blames, which may wait itself; -1: nothing
- * speaks against r.  line: what that rank does. */
-int32_t snapshot_name_cause(const struct server *s, struct job *job, const struct report *r, char *line, size_t cap);
+/* Whom the call that `r` reports really waits for: the rank that r blames may wait itself.  false: nobody can say. */
+bool snapshot_find_cause(const struct server *s, struct job *job, const struct report *r, uint32_t reporter,
+                         struct blame *ret_blame);
 
 #endif

@@ -133,7 +133,8 @@ void report(mesh_group *g, enum report_kind kind, int culprit)
         .culprit = culprit >= 0 ? g->world_ranks[culprit] : -1,
         .sentence = why.message,
     };
-    g->session->control->ops->report(g->session->control, &r);
+    /* Asked before the recorder says that this call is over: then it is seen to wait. */
+    g->session->control->ops->report(g->session->control, &r, why.status == MESH_ETIMEDOUT ? &why : NULL);
     (void)err_restore(&why);
 }
 

@@ -261,7 +261,7 @@ int mesh_abort(const char *why)
     }
     const char *sentence = why != NULL && why[0] != 0 ? why : "mesh_abort() was called";
     struct report report = { .kind = REPORT_ABORT, .status = MESH_EABORTED, .culprit = -1, .sentence = sentence };
-    s->control->ops->report(s->control, &report);
+    s->control->ops->report(s->control, &report, NULL);
     (void)err_set(MESH_EABORTED, "rank %d failed: %s", s->rank, sentence);
     session_abort(s, err_last());
     return 0;

@@ -36,7 +36,7 @@ static void tell_local_failure(const mesh_error *e)
         return;
     }
     struct report report = { .kind = REPORT_ABORT, .status = MESH_EABORTED, .culprit = -1, .sentence = e->message };
-    s->control->ops->report(s->control, &report);
+    s->control->ops->report(s->control, &report, NULL);
     mesh_error why = *e;
     why.status = MESH_EABORTED;
     why.rank = s->rank;

@@ -66,7 +66,7 @@ static void report_failure(struct p2p *p, int culprit)
                         .group = p->group->id,
                         .culprit = culprit >= 0 ? p->group->world_ranks[culprit] : -1,
                         .sentence = why.message };
-    s->control->ops->report(s->control, &r);
+    s->control->ops->report(s->control, &r, why.status == MESH_ETIMEDOUT ? &why : NULL);
     (void)err_restore(&why);
 }
 

@@ -60,7 +60,7 @@ static void function_failed(struct rank_thread *t, int r)
             .kind = REPORT_ABORT, .status = MESH_EABORTED, .culprit = -1, .sentence = err_last()->message
         };
         mesh_error why = *err_last();
-        s->control->ops->report(s->control, &report);
+        s->control->ops->report(s->control, &report, NULL);
         (void)err_restore(&why);
     }
 }

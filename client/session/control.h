@@ -66,7 +66,9 @@ struct store_swap {
 struct control_ops {
     int (*join)(struct control *c, const struct join_request *request, struct join_reply *ret_reply);
     int (*leave)(struct control *c, int64_t timeout_ms);
-    void (*report)(struct control *c, const struct report *r); /* waits for nobody's answer */
+    /* inout_told NULL: waits for nobody's answer.  Else waits a moment, and puts there the sentence and the culprit that the
+     * others are told, who hear of the cause where meshd knows it; without an answer it stays. */
+    void (*report)(struct control *c, const struct report *r, mesh_error *inout_told);
     void (*record_group)(struct control *c, uint64_t group, const char *name, const int *ranks,
                          int n); /* waits for nobody's answer */
     int (*agree)(struct control *c, const char *key, const int *ranks, int n, const char *descriptor,

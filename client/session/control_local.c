@@ -311,8 +311,9 @@ static int local_leave(struct control *c, int64_t timeout_ms)
     return local_exit(l, 0);
 }
 
-static void local_report(struct control *c, const struct report *report)
+static void local_report(struct control *c, const struct report *report, mesh_error *inout_told)
 {
+    (void)inout_told; /* they hear what this rank says */
     struct local_control *l = local_enter(c);
     struct local_world *w = l->world;
     int status = report->kind == REPORT_ABORT ? MESH_EABORTED : report->status;

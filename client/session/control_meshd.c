@@ -13,6 +13,8 @@
 #include "session/engine.h"
 #include "session/store_check.h"
 
+#define BLAME_LIMIT_MS 500
+
 struct meshd_control {
     struct control base;
     struct engine *engine;
@@ -83,7 +85,24 @@ static void hear(const Mesh__V1__Notice *n, void *arg)
     }
 }
 
-static void meshd_report(struct control *c, const struct report *report)
+/* The answer is what the others are told.  Who must not wait for the loop, or is not answered in time, goes without. */
+static void ask_who_is_blamed(struct control *c, Mesh__V1__ClientMessage *m, mesh_error *inout_told)
+{
+    Mesh__V1__DaemonMessage *answer = NULL;
+    const struct engine_request q = {
+        .message = m, .what = "report", .limit_ms = BLAME_LIMIT_MS, .even_if_aborted = true
+    };
+    int r = ask(c, &q, MESH__V1__DAEMON_MESSAGE__BODY_NOTICE, &answer);
+    if (r == 0) {
+        inout_told->rank = answer->notice->culprit;
+        snprintf(inout_told->message, sizeof inout_told->message, "%s", answer->notice->sentence);
+    } else {
+        log_debug("session", "the cause is not known: %s", err_last()->message);
+    }
+    codec_free_daemon(answer);
+}
+
+static void meshd_report(struct control *c, const struct report *report, mesh_error *inout_told)
 {
     Mesh__V1__Report body = MESH__V1__REPORT__INIT;
     Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
@@ -94,7 +113,11 @@ static void meshd_report(struct control *c, const struct report *report)
     body.sentence = text(report->sentence);
     m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_REPORT;
     m.report = &body;
-    engine_send(engine_of(c), &m);
+    if (inout_told != NULL && engine_may_wait(engine_of(c))) {
+        ask_who_is_blamed(c, &m, inout_told);
+    } else {
+        engine_send(engine_of(c), &m);
+    }
 }
 
 /* Joining and leaving -------------------------------------------------------------------------------------------------- */

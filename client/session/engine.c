@@ -161,7 +161,7 @@ static void frame_cb(struct conn *c, const struct frame_header *header, const ui
         conn_close(c);
         return;
     }
-    if (m->body_case == MESH__V1__DAEMON_MESSAGE__BODY_NOTICE) {
+    if (m->body_case == MESH__V1__DAEMON_MESSAGE__BODY_NOTICE && m->request == 0) {
         hear_notice(e, m->notice);
     } else if (m->request == 0 && m->status < 0) {
         lose_connection(e, m->status, m->error); /* refused without having been asked: it closes the connection now */
@@ -402,9 +402,14 @@ void engine_send(struct engine *e, Mesh__V1__ClientMessage *message)
     message->request = 0;
     if (post_message(e, message) < 0) {
         log_warn("session", "meshd was not told: %s; the other ranks may learn of it late", err_last()->message);
-    } else if (!loop_is_current(e->loop)) {
+    } else if (engine_may_wait(e)) {
         wait_until_handed(e);
     }
+}
+
+bool engine_may_wait(const struct engine *e)
+{
+    return !loop_is_current(e->loop);
 }
 
 /* The lock is held.  0: wait on. */
@@ -437,7 +442,8 @@ static void leave(struct engine *e, const struct call *call)
 
 static int64_t answer_limit(const struct engine *e, const struct engine_request *request)
 {
-    int64_t limit_ms = MIN((int64_t)ANSWER_LIMIT_MS, e->session->timeout_ms);
+    int64_t usual_ms = request->limit_ms != 0 ? request->limit_ms : (int64_t)ANSWER_LIMIT_MS;
+    int64_t limit_ms = MIN(usual_ms, e->session->timeout_ms);
     return request->wait_ms > INT64_MAX - limit_ms ? INT64_MAX : MAX(request->wait_ms, 0) + limit_ms;
 }
 

@@ -14,6 +14,7 @@ struct engine_request {
     Mesh__V1__ClientMessage *message; /* its request number is filled in */
     const char *what;                 /* "store get", for sentences */
     int64_t wait_ms;                  /* how long meshd itself may wait before it answers; 0: it answers at once */
+    int64_t limit_ms;                 /* how long meshd may take to answer, on top of that; 0: as long as is usual */
     bool even_if_aborted;             /* else an abort of the session ends the wait */
 };
 
@@ -30,6 +31,7 @@ int engine_call(struct engine *e, const struct engine_request *request, Mesh__V1
  * ends now has sent it.  What goes wrong is logged. */
 void engine_send(struct engine *e, Mesh__V1__ClientMessage *message);
 
+bool engine_may_wait(const struct engine *e); /* not on the loop's thread, from which the answer comes */
 const char *engine_address(const struct engine *e);
 
 #endif

@@ -246,6 +246,45 @@ START_TEST(a_circle_of_receives_is_the_cause_and_who_waits_for_it_a_knock_on)
 }
 END_TEST
 
+/* Runs until all have given up. */
+static void run_into_time_out(const char *way)
+{
+    const char *args[] = { "run", "-n", "4", "--job", "train7", "--grace", "500ms", "--", program_path("STUCK_PROGRAM"),
+                           way,   NULL };
+    ctl_run(&p, &(struct ctl_line){
+                    .address = at, .environment = (const char *[]){ "STUCK_TIMEOUT_MS=1500", NULL }, .args = args });
+}
+
+static void expect_on_line(const char *begin, const char *part)
+{
+    const char *line = strstr(p.err.text, begin), *found = line != NULL ? strstr(line, part) : NULL;
+    ck_assert_msg(found != NULL && found < strchr(line, '\n'), "no '%s' on the line '%s' of\n%s", part, begin,
+                  p.err.text);
+}
+
+START_TEST(a_circle_that_times_out_is_said_to_be_one_by_all_in_it)
+{
+    run_into_time_out("circle");
+    for (int i = 1; i < N; i++) {
+        char begin[64];
+        (void)snprintf(begin, sizeof begin, "[%d] the receive of f32[8] from rank ",
+                       i); /* its own, or the first of them */
+        expect_on_line(begin, "ranks 1-3 wait for each other in a circle");
+    }
+    ctl_expect(&p, 1, NULL, NULL);
+}
+END_TEST
+
+START_TEST(of_a_knock_on_that_times_out_all_name_the_cause)
+{
+    run_into_time_out("knock");
+    expect_on_line("[0] all_reduce sum f32[1024] ", "began on rank 2]");
+    expect_on_line("[1] all_reduce sum f32[1024] ", "began on rank 2]");
+    expect_on_line("[3] all_reduce sum f32[1024] ", "began on rank 2]");
+    ctl_expect(&p, 1, NULL, NULL);
+}
+END_TEST
+
 START_TEST(a_job_that_works_is_well)
 {
     struct proc run;
@@ -319,6 +358,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_rank_that_waits_for_a_key_says_so);
     tcase_add_test(cases, a_receive_that_nobody_sends_to_is_named);
     tcase_add_test(cases, a_circle_of_receives_is_the_cause_and_who_waits_for_it_a_knock_on);
+    tcase_add_test(cases, a_circle_that_times_out_is_said_to_be_one_by_all_in_it);
+    tcase_add_test(cases, of_a_knock_on_that_times_out_all_name_the_cause);
     tcase_add_test(cases, a_job_that_works_is_well);
     tcase_add_test(cases, a_recorder_cut_short_is_unknown_and_harms_nobody);
     tcase_add_test(cases, recorders_go_with_their_job);

@@ -155,7 +155,7 @@ END_TEST
 START_TEST(a_report_reaches_every_other_rank_with_its_culprit)
 {
     struct report r = { .status = MESH_EABORTED, .culprit = -1, .group = 7, .sequence = 9, .sentence = "no memory" };
-    ck_assert_int_eq(liveness_report(&lives, 5, &r, &out), 0);
+    ck_assert_int_eq(liveness_report(&lives, (struct ticket){ .client = 5 }, &r, &out), 0);
     ck_assert_uint_eq(out.list.n, N - 1);
     const struct action *a = seen_notice(&out, 1);
     ck_assert_int_eq(a->notice.kind, NOTICE_REPORT);
@@ -167,9 +167,9 @@ START_TEST(a_report_reaches_every_other_rank_with_its_culprit)
     ck_assert_str_eq(a->sentence, "no memory");
     r.culprit = 2;
     actions_clear(&out);
-    ck_assert_int_eq(liveness_report(&lives, 5, &r, &out), 0);
+    ck_assert_int_eq(liveness_report(&lives, (struct ticket){ .client = 5 }, &r, &out), 0);
     ck_assert_int_eq(seen_notice(&out, 1)->notice.culprit, 2);
-    ck_assert_int_eq(liveness_report(&lives, 9999, &r, &out), MESH_ESTATE);
+    ck_assert_int_eq(liveness_report(&lives, (struct ticket){ .client = 9999 }, &r, &out), MESH_ESTATE);
 }
 END_TEST
 
@@ -178,9 +178,9 @@ START_TEST(a_rank_that_reports_without_end_is_stopped)
     const struct report r = { .status = MESH_EMISMATCH, .culprit = -1, .sentence = "" };
     for (int i = 0; i < MAX_REPORTS_PER_RANK; i++) {
         actions_clear(&out);
-        ck_assert_int_eq(liveness_report(&lives, 1, &r, &out), 0);
+        ck_assert_int_eq(liveness_report(&lives, (struct ticket){ .client = 1 }, &r, &out), 0);
     }
-    ck_assert_int_eq(liveness_report(&lives, 1, &r, &out), MESH_ETOOLARGE);
+    ck_assert_int_eq(liveness_report(&lives, (struct ticket){ .client = 1 }, &r, &out), MESH_ETOOLARGE);
 }
 END_TEST
 

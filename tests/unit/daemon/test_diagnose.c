@@ -306,6 +306,40 @@ START_TEST(causes_stand_before_what_they_knock_on)
 }
 END_TEST
 
+START_TEST(a_missing_rank_that_waits_elsewhere_is_not_counted_in_the_sentence)
+{
+    static const uint32_t pair[] = { 1, 2 };
+    stall(31);
+    tell_group(PAIR, "pair", pair, 2);
+    place(1, WORLD, "")->entered = 6; /* not in call 7: it waits in its pair for rank 2 */
+    image[1]->n_calls--;
+    (void)call(1, PAIR, 1, FULL, 20);
+    (void)place(2, PAIR, "pair");
+    const struct finding *f = judge(2);
+    const struct finding *world = strcmp(f[0].name, "world") == 0 ? &f[0] : &f[1];
+    expect_ranks(&world->culprits, "1 2");
+    expect_ranks(&world->blamed, "2");
+    expect_text(v.sentence, " by rank 2");
+    ck_assert_ptr_eq(diagnose_root(&v, world), world);
+}
+END_TEST
+
+START_TEST(the_root_of_a_knock_on_is_the_cause_at_its_end)
+{
+    static const uint32_t pair[] = { 2, 3 }, trio[] = { 0, 1, 3 };
+    tell_group(OTHER, "other", trio, 3);
+    tell_group(PAIR, "pair", pair, 2);
+    (void)call(0, OTHER, 9, FULL, 40);
+    (void)call(1, OTHER, 9, FULL, 40);
+    place(0, OTHER, "")->finished = place(1, OTHER, "")->finished = 8;
+    done(3, OTHER, 8, 41);
+    (void)call(3, PAIR, 1, FULL, 20);
+    const struct finding *f = judge(2), *root = diagnose_root(&v, &f[1]);
+    ck_assert_str_eq(root->name, "pair");
+    expect_ranks(&root->blamed, "2");
+}
+END_TEST
+
 START_TEST(ranks_that_wait_for_each_other_are_a_circle)
 {
     static const uint32_t both[] = { 0, 1 };
@@ -515,6 +549,8 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_mismatch_is_seen_although_the_root_has_returned);
     tcase_add_test(cases, own_counts_of_all_to_all_are_no_mismatch);
     tcase_add_test(cases, causes_stand_before_what_they_knock_on);
+    tcase_add_test(cases, a_missing_rank_that_waits_elsewhere_is_not_counted_in_the_sentence);
+    tcase_add_test(cases, the_root_of_a_knock_on_is_the_cause_at_its_end);
     tcase_add_test(cases, ranks_that_wait_for_each_other_are_a_circle);
     tcase_add_test(cases, nothing_known_is_unknown_and_never_hung);
     tcase_add_test(cases, all_have_entered_is_slow_and_not_wrong);

@@ -249,7 +249,7 @@ static void assert_control_is_lost(const char *how)
     ck_assert_int_eq(session->control->ops->barrier(session->control, "b", NULL, 0, LONG_MS), MESH_EDAEMON);
     assert_sentence_has(how);
     ck_assert_int_eq(session->control->ops->leave(session->control, 0), MESH_EDAEMON);
-    session->control->ops->report(session->control, &(struct report){ .sentence = "to nobody" });
+    session->control->ops->report(session->control, &(struct report){ .sentence = "to nobody" }, NULL);
     ck_assert_int_eq(session_check(session, 7, all, 4), 0); /* collectives do */
     ck_assert(!atomic_load(&session->is_aborted));
 }

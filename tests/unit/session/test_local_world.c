@@ -158,8 +158,9 @@ static void is_woken_by_an_abort(struct rank *me)
     struct buf value = BUF_INIT;
     if (me->rank == 2) {
         sleep_ms(20);
-        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "matmul: out of memory" });
-        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = 1, .sentence = "a later one" });
+        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "matmul: out of memory" },
+                       NULL);
+        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = 1, .sentence = "a later one" }, NULL);
         return;
     }
     int r = me->rank == 0   ? c->ops->barrier(c, "b", NULL, 0, LONG_MS)
@@ -183,11 +184,13 @@ static void hears_of_its_group(struct rank *me)
 {
     struct control *c = control_of(me);
     if (me->rank == 0) {
-        c->ops->report(c, &(struct report){ .kind = REPORT_MISMATCH,
-                                            .status = MESH_EMISMATCH,
-                                            .group = 7,
-                                            .culprit = 1,
-                                            .sentence = "all_reduce f32 against broadcast" });
+        c->ops->report(c,
+                       &(struct report){ .kind = REPORT_MISMATCH,
+                                         .status = MESH_EMISMATCH,
+                                         .group = 7,
+                                         .culprit = 1,
+                                         .sentence = "all_reduce f32 against broadcast" },
+                       NULL);
     } else {
         wait_for_epoch(me->session, 1);
         ck_assert_int_eq(session_check(me->session, 8, all, 0), 0);

@@ -155,19 +155,57 @@ static void write_down(struct fake_meshd *f, const Mesh__V1__ClientMessage *m)
     }
 }
 
+static void blame_another(struct fake_meshd *f, const Mesh__V1__ClientMessage *m)
+{
+    Mesh__V1__Notice told = MESH__V1__NOTICE__INIT;
+    Mesh__V1__DaemonMessage answer = MESH__V1__DAEMON_MESSAGE__INIT;
+    ck_assert_int_eq(m->body_case, MESH__V1__CLIENT_MESSAGE__BODY_REPORT);
+    if (m->report->rank == 1) {
+        return; /* of this one nothing is known for ever */
+    }
+    told.kind = MESH__V1__NOTICE__KIND__REPORT;
+    told.culprit = 1;
+    told.sentence = (char *)(uintptr_t) "slow; the cause is rank 1";
+    answer.request = m->request;
+    answer.body_case = MESH__V1__DAEMON_MESSAGE__BODY_NOTICE;
+    answer.notice = &told;
+    fake_send(f, &answer);
+}
+
+START_TEST(who_reports_a_time_out_hears_whom_the_others_are_told)
+{
+    connect_and_join(blame_another, LONG_MS);
+    struct control *c = session->control;
+    struct report r = {
+        .kind = REPORT_TIMEOUT, .status = MESH_ETIMEDOUT, .group = 7, .culprit = 2, .sentence = "slow"
+    };
+    mesh_error told = { .status = MESH_ETIMEDOUT, .rank = 2, .message = "slow" };
+    c->ops->report(c, &r, &told);
+    ck_assert_int_eq(told.rank, 1);
+    ck_assert_str_eq(told.message, "slow; the cause is rank 1");
+    r.culprit = told.rank;
+    c->ops->report(c, &r, &told); /* not answered: it ends, and what was known stays */
+    ck_assert_int_eq(told.rank, 1);
+    ck_assert_str_eq(told.message, "slow; the cause is rank 1");
+    end();
+}
+END_TEST
+
 START_TEST(reports_records_and_meetings_are_sent_in_order)
 {
     connect_and_join(write_down, LONG_MS);
     struct control *c = session->control;
     const int some[] = { 3, 1 };
     seen_text[0] = 0;
-    c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "no memory" });
-    c->ops->report(c, &(struct report){ .kind = REPORT_TIMEOUT,
-                                        .status = MESH_ETIMEDOUT,
-                                        .group = 7,
-                                        .sequence = 9,
-                                        .culprit = 2,
-                                        .sentence = "slow" });
+    c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "no memory" }, NULL);
+    c->ops->report(c,
+                   &(struct report){ .kind = REPORT_TIMEOUT,
+                                     .status = MESH_ETIMEDOUT,
+                                     .group = 7,
+                                     .sequence = 9,
+                                     .culprit = 2,
+                                     .sentence = "slow" },
+                   NULL);
     c->ops->record_group(c, 7, "dp", some, 2);
     ck_assert_int_eq(c->ops->agree(c, "mesh/0", some, 2, "x=1", 80), 0);
     ck_assert_int_eq(c->ops->barrier(c, "b", NULL, 0, 90), 0);
@@ -235,7 +273,7 @@ static int use_meshd(const char *address)
         r = r < 0 ? r : mesh_store_get("k", value, sizeof value, NULL, 70);
         r = r < 0 ? r : c->ops->agree(c, "mesh/0", all, 4, "x=1", LONG_MS);
         c->ops->record_group(c, 7, "dp", all, 4);
-        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "no memory" });
+        c->ops->report(c, &(struct report){ .kind = REPORT_ABORT, .culprit = -1, .sentence = "no memory" }, NULL);
         int left = c->ops->leave(c, 0);
         r = r < 0 ? r : left;
     } else {
@@ -282,6 +320,7 @@ Suite *test_suite(void)
     tcase_add_test(tcase, no_answer_in_time_is_a_time_out_and_the_connection_stays);
     tcase_add_test(tcase, answers_and_refusals_of_the_store_arrive);
     tcase_add_test(tcase, a_success_without_what_was_asked_for_is_a_protocol_error);
+    tcase_add_test(tcase, who_reports_a_time_out_hears_whom_the_others_are_told);
     tcase_add_test(tcase, reports_records_and_meetings_are_sent_in_order);
     tcase_add_test(tcase, every_allocation_may_fail_and_no_call_waits_for_nothing);
     suite_add_tcase(suite, tcase);
