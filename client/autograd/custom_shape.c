@@ -133,6 +133,21 @@ static int ask_program(struct op_shapes *s, const mesh_op_class *cls)
     return r < 0 ? err_set(r, "%s: its shape function refuses these inputs", s->name) : 0;
 }
 
+/* A program that says nothing about dtypes has not thought of several. */
+static int check_dtypes(const struct op_shapes *s, const mesh_op_class *cls)
+{
+    for (int i = 1; cls->shape == NULL && cls->promotes == 0 && i < s->n_in; i++) {
+        if (s->in_dtype[i] != s->in_dtype[0]) {
+            return err_set(MESH_EINVAL,
+                           "%s: argument 1 is %s, argument %d %s; mesh_cast() one of them, or register the operator "
+                           "with .promotes (the inputs that become of one dtype) or with a shape function (which takes "
+                           "them as they are)",
+                           s->name, dtype_name(s->in_dtype[0]), i + 1, dtype_name(s->in_dtype[i]));
+        }
+    }
+    return 0;
+}
+
 int custom_shape(struct op_shapes *s)
 {
     const struct mesh_op *op = s->user;
@@ -141,6 +156,7 @@ int custom_shape(struct op_shapes *s)
     mesh_shape by_rule = { .ndim = 0 };
     memset(e.of_letter, -1, sizeof e.of_letter);
     int r = read_rule(op->rule, s->n_in, operands) ? 0 : custom_check_rule(s->name, op->rule, s->n_in);
+    r = r < 0 ? r : check_dtypes(s, &op->class_);
     for (int i = 0; r == 0 && i < s->n_in; i++) {
         r = add_operand(s, i, &operands[i], &e);
     }

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "autograd/border.h"
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "autograd/sharded.h"
 #include "base/dtype.h"
@@ -133,12 +134,13 @@ static int apply_rows(enum op_id rows, enum op_id sum, mesh_dtensor *const *in, 
     return ag_apply(attr->mode == MESH_REDUCTION_NONE ? rows : sum, in, attr, ret_out);
 }
 
-/* The checks of the operator itself, before anything is sent. */
-static int check(mesh_dtensor *const *in, const struct op_attr *attr)
+/* The checks of the operator itself, before anything is sent; weight (NULL: none) will be in one dtype with in[0]. */
+static int check(mesh_dtensor *const *in, const mesh_dtensor *weight, const struct op_attr *attr)
 {
     struct op_shapes s;
     op_facts(&op_table[OP_cross_entropy_rows], in, attr, &s);
     s.name = "cross_entropy";
+    s.in_dtype[0] = weight == NULL ? s.in_dtype[0] : dtype_promoted(s.in_dtype[0], weight->dtype);
     int r = op_table[OP_cross_entropy_rows].shape(&s);
     bool is_known_to_all = is_whole(in[1]) && in[1]->mesh->n_ranks == mesh_world_size();
     struct loss_rows rows = { .all_classes = (int64_t)attr->value[1], .ignored = attr->index[0] };
@@ -147,7 +149,7 @@ static int check(mesh_dtensor *const *in, const struct op_attr *attr)
 
 static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_attr *attr, mesh_dtensor **ret_out)
 {
-    int r = check(in, attr);
+    int r = check(in, NULL, attr);
     if (r < 0) {
         return r;
     }
@@ -165,19 +167,22 @@ static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_att
     return r < 0 || recorded(&e, ret_out[0]) != NULL ? r : err_status();
 }
 
-/* weight as [1, classes, 1...], to broadcast over rows. */
-static int shape_weight(const mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor **ret_weight)
+/* weight as [1, classes, 1...], to broadcast over rows; x and it in one dtype. */
+static int bring_weight(mesh_dtensor **inout_x, mesh_dtensor *weight, mesh_dtensor **ret_weight)
 {
+    mesh_dtensor *x = *inout_x;
     int class_dim = x->shape.ndim == 1 ? 0 : 1;
     char text[SHAPE_TEXT_BYTES];
-    if (weight->shape.ndim != 1 || weight->shape.dim[0] != x->shape.dim[class_dim] || weight->dtype != x->dtype) {
-        return err_set(MESH_ESHAPE, "a weight of %s %s for %lld classes of %s", dtype_name(weight->dtype),
-                       shape_text(weight->shape, text, sizeof text), (long long)x->shape.dim[class_dim],
-                       dtype_name(x->dtype));
+    if (weight->shape.ndim != 1 || weight->shape.dim[0] != x->shape.dim[class_dim]) {
+        return err_set(MESH_ESHAPE, "a weight of %s for %lld classes", shape_text(weight->shape, text, sizeof text),
+                       (long long)x->shape.dim[class_dim]);
     }
+    mesh_dtype both = dtype_promoted(x->dtype, weight->dtype);
     mesh_dtensor *plain = dtensor_alias(weight); /* it has no gradient */
+    plain = plain == NULL ? NULL : cast_to(plain, both);
     *ret_weight = grad_reshape(plain, kept_shape(x->shape, ~(UINT32_C(1) << class_dim)));
-    return *ret_weight != NULL ? 0 : err_status();
+    *inout_x = *ret_weight == NULL ? NULL : cast_to(x, both);
+    return *inout_x != NULL ? 0 : err_status();
 }
 
 /* The loss of weighted log-probabilities; the mean divides by the weights of the targets, which is the loss of -weight. */
@@ -200,11 +205,11 @@ static int weighted(mesh_dtensor *log_probabilities, mesh_dtensor *target, mesh_
     return r < 0 ? r : mean(out[0], total[0], ret_loss);
 }
 
-static int weighted_cross_entropy(mesh_dtensor *const *in, mesh_dtensor *weight, int class_dim,
-                                  const struct op_attr *attr, mesh_dtensor **ret_loss)
+static int weighted_cross_entropy(mesh_dtensor **in, mesh_dtensor *weight, int class_dim, const struct op_attr *attr,
+                                  mesh_dtensor **ret_loss)
 {
-    int r = check(in, attr);
-    r = r < 0 ? r : shape_weight(in[0], weight, &weight);
+    int r = check(in, weight, attr);
+    r = r < 0 ? r : bring_weight(&in[0], weight, &weight);
     mesh_dtensor *log_probabilities = r < 0 ? NULL : softmax_of(OP_log_softmax, in[0], class_dim);
     if (log_probabilities == NULL) {
         return err_status();
@@ -260,8 +265,8 @@ static int nll_loss(mesh_dtensor *log_probabilities, mesh_dtensor *target, const
     int r = read_options("nll_loss", log_probabilities, &as, &attr);
     if (r == 0 && o != NULL && o->weight != NULL) {
         mesh_dtensor *weight = NULL;
-        r = check(in, &attr);
-        r = r < 0 ? r : shape_weight(log_probabilities, o->weight, &weight);
+        r = check(in, o->weight, &attr);
+        r = r < 0 ? r : bring_weight(&log_probabilities, o->weight, &weight);
         return r < 0 ? r : weighted(log_probabilities, target, weight, &attr, ret_loss);
     }
     r = r < 0 ? r : apply_rows(OP_nll_loss_rows, OP_nll_loss_sum, in, &attr, out);

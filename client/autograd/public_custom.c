@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "autograd/custom.h"
+#include "autograd/promote.h"
 #include "autograd/public_call.h"
 #include "base/alloc.h"
 #include "base/dtype.h"
@@ -62,7 +63,11 @@ static int check_class(const mesh_op_class *cls)
     if ((int)cls->linear < 0 || cls->linear > MESH_OP_LINEAR_FIRST) {
         return err_set(MESH_EINVAL, "%s: %d is no kind of linearity", cls->name, (int)cls->linear);
     }
-    return custom_check_rule(cls->name, cls->rule, cls->n_in);
+    int r = custom_check_rule(cls->name, cls->rule, cls->n_in);
+    return r < 0 || cls->promotes >> cls->n_in == 0
+               ? r
+               : err_set(MESH_EINVAL, "%s: promotes is %#x, of an operator with %d inputs", cls->name, cls->promotes,
+                         cls->n_in);
 }
 
 static void fill_in(struct mesh_op *op)
@@ -183,6 +188,7 @@ MESH_API mesh_dtensor *mesh_apply_op(mesh_op *op, mesh_dtensor *const *inputs, i
         memcpy(attr.value, args->value, sizeof attr.value);
         memcpy(attr.index, args->index, sizeof attr.index);
     }
-    r = custom_apply(op, in, &attr, out);
+    r = promote(&op->row, in, op->class_.promotes, &attr);
+    r = r < 0 ? r : custom_apply(op, in, &attr, out);
     return r < 0 ? scope_fail(r) : out[0];
 }

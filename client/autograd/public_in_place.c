@@ -3,6 +3,9 @@
  * The result is computed as always and then brought to x's placements.  Where x is pending, only what passes the pending
  * reduction through may be written: anything else would change what the other parts mean.  This is decided before any
  * element moves.
+ *
+ * Inputs of several dtypes are computed in the one that holds them both (promote.h), and the result is stored in x's: rounded or
+ * wrapped where that is narrower, refused where it is of a lower kind.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_in_place.h>
 
@@ -14,6 +17,7 @@
 #include "base/error.h"
 #include "core/scope.h"
 #include "dtensor/redistribute.h"
+#include "tensor/kernels.h"
 #include "tensor/shape.h"
 
 struct update { /* x = op(x, other) */
@@ -66,19 +70,44 @@ static int check_other(const char *name, const mesh_dtensor *x, const mesh_dtens
                 name, dtensor_text(other, b, sizeof b), m, dtensor_text(x, a, sizeof a));
         }
     }
-    return dtype_promoted(x->dtype, other->dtype) == x->dtype
+    mesh_dtype both = dtype_promoted(x->dtype, other->dtype);
+    return dtype_kind(both) == dtype_kind(x->dtype)
                ? 0
-               : err_set(MESH_EINVAL, "%s: x is %s and cannot keep what becomes %s; mesh_cast() one of them first",
-                         name, dtype_name(x->dtype), dtype_name(other->dtype));
+               : err_set(MESH_EINVAL,
+                         "%s: x is %s and cannot keep what becomes %s; mesh_cast() the other first, or use the form that "
+                         "makes a new tensor",
+                         name, dtype_name(x->dtype), dtype_name(both));
 }
 
-/* The other in x's dtype; beside an x that adds up it becomes x's equal in shape and layout, so that it counts once. */
+/* Part by part, so that a pending x stays pending: its parts are cast back before anybody reduces them.  Takes the reference. */
+static struct mesh_tensor *recast(struct mesh_tensor *local, mesh_dtype t)
+{
+    if (local == NULL || local->dtype == t) {
+        return local;
+    }
+    struct mesh_tensor *other = tensor_new(local->shape, t);
+    if (other != NULL) {
+        (void)k_cast(&(struct kernel_call){ .in = { local }, .out = { other } }); /* it knows every dtype */
+    }
+    tensor_unref(local);
+    return other;
+}
+
+static mesh_dtensor *recast_parts(mesh_dtensor *x, mesh_dtype t)
+{
+    struct mesh_tensor *local = x->dtype == t ? NULL : recast(tensor_ref(x->local), t);
+    if (x->dtype == t || local == NULL) {
+        return x->dtype == t ? x : NULL;
+    }
+    return dtensor_new(x->mesh, x->shape, t, &x->placements, local);
+}
+
+/* The other; beside an x that adds up it becomes x's equal in shape and layout, so that it counts once. */
 static mesh_dtensor *beside(mesh_dtensor *x, mesh_dtensor *other, bool adds)
 {
     bool adds_up = false;
     mesh_placements p = placements_beside(x, &adds_up);
-    other = cast_to(other, x->dtype);
-    if (other == NULL || !adds || !adds_up) {
+    if (!adds || !adds_up) {
         return other;
     }
     if (!shape_equal(other->shape, x->shape)) {
@@ -115,10 +144,10 @@ static int foresee(const struct update *u)
     return 0;
 }
 
-/* Writes y, of x's shape and dtype, over x. */
+/* Writes y, of x's shape, over x. */
 static int overwrite(mesh_dtensor *x, const mesh_dtensor *y)
 {
-    struct mesh_tensor *local = redistribute_run(y, &x->placements);
+    struct mesh_tensor *local = recast(redistribute_run(y, &x->placements), x->dtype);
     if (local == NULL) {
         return err_status();
     }
@@ -129,20 +158,31 @@ static int overwrite(mesh_dtensor *x, const mesh_dtensor *y)
     return 0;
 }
 
+/* Both in one dtype, the other where x can take it. */
+static int bring_together(struct update *u)
+{
+    mesh_dtensor *x = u->in[0], *other = u->in[1];
+    mesh_shape any;
+    int r = check_other(u->name, x, other);
+    if (r < 0 || x->mesh != other->mesh) {
+        return r; /* foresee() refuses two meshes */
+    }
+    r = shape_broadcast(x->shape, other->shape, u->name, &any);
+    if (r < 0 || !shape_equal(any, x->shape)) {
+        return r;
+    }
+    mesh_dtype both = dtype_promoted(x->dtype, other->dtype);
+    other = cast_to(other, both);
+    u->in[0] = recast_parts(x, both);
+    u->in[1] = other == NULL ? NULL : beside(x, other, u->op == OP_add || u->op == OP_sub);
+    return u->in[0] == NULL || u->in[1] == NULL ? err_status() : 0;
+}
+
 static int run(struct update *u)
 {
     mesh_dtensor *x = u->in[0], *out[OP_MAX_OUTPUTS];
-    mesh_shape any;
     int r = check_no_record(u->name, u->in);
-    if (r == 0 && u->in[1] != NULL) {
-        bool adds = u->op == OP_add || u->op == OP_sub;
-        r = check_other(u->name, x, u->in[1]);
-        r = r < 0 || x->mesh != u->in[1]->mesh ? r : shape_broadcast(x->shape, u->in[1]->shape, u->name, &any);
-        if (r == 0 && x->mesh == u->in[1]->mesh && shape_equal(any, x->shape)) {
-            u->in[1] = beside(x, u->in[1], adds);
-            r = u->in[1] == NULL ? err_status() : 0;
-        }
-    }
+    r = r < 0 || u->in[1] == NULL ? r : bring_together(u);
     r = r < 0 ? r : foresee(u);
     r = r < 0 ? r : apply_plain(u->op, u->in, &u->attr, out);
     return r < 0 ? r : overwrite(x, out[0]);
@@ -150,12 +190,12 @@ static int run(struct update *u)
 
 static mesh_dtensor *update(const char *public_function, struct update *u)
 {
-    int n = op_table[u->op].n_in;
-    if (!public_enter(public_function, u->in, n)) {
+    mesh_dtensor *x = u->in[0];
+    if (!public_enter(public_function, u->in, op_table[u->op].n_in)) {
         return NULL;
     }
     int r = run(u);
-    return r < 0 ? scope_fail(r) : u->in[0];
+    return r < 0 ? scope_fail(r) : x;
 }
 
 #define WITH_TENSOR(op_name)                                                                                           \

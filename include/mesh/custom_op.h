@@ -81,6 +81,9 @@ typedef struct mesh_op_class {
     int (*kernel)(const mesh_op_call *call);           /* 0 or a negative status */
     int (*gradient)(mesh_op_gradient *inout_gradient); /* 0 or a negative status; NULL: has none */
     void *user;                                        /* for the three */
+    /* Bit i: input i, with the others of the set, is brought to one dtype as by all operators (ops.h) before any of the functions
+     * sees it.  0: none is, and inputs of several dtypes are refused unless there is a shape function, which may take them. */
+    unsigned promotes;
 } mesh_op_class;
 
 /* Makes an operator of a class.
@@ -98,7 +101,7 @@ MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls);
  * Collective  where inputs must be redistributed.
  * Errors      MESH_ESHAPE when the shapes do not fit the rule, or the shape function's result does not; what the shape
  *             function returned; MESH_EUNSUPPORTED when a gradient is required and there is none; MESH_EINVAL for NULL, another
- *             number of inputs, or inputs on several meshes.  A kernel that fails on some ranks ends the call there with its
+ *             number of inputs, inputs on several meshes, or of several dtypes for a class that says nothing of them.  A kernel that fails on some ranks ends the call there with its
  *             status, and the others with MESH_EABORTED. */
 MESH_API mesh_dtensor *mesh_apply_op(mesh_op *op, mesh_dtensor *const *inputs, int n_inputs, const mesh_op_args *args);
 

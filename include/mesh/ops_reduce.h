@@ -162,7 +162,7 @@ typedef struct mesh_nll_loss_options {
     size_t size;
     mesh_reduction reduction;    /* 0: mean */
     const int64_t *ignore_index; /* rows of this class do not count; NULL: -100 */
-    mesh_dtensor *weight;        /* [classes]: what a row of each class counts; NULL: 1 */
+    mesh_dtensor *weight;        /* [classes]: what a row of each class counts; NULL: 1; of any dtype, as ops.h says */
 } mesh_nll_loss_options;
 
 /* Minus the log-probability of the target class: mesh_cross_entropy() without its log_softmax.
