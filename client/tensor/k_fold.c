@@ -1,12 +1,14 @@
 /* client/tensor/k_fold.c - reductions that fold one element after the other into an accumulator: extremes, products, truth
  * values, sums of powers.
  *
- * Accumulators are f64 for floats and 64-bit wrapping for the rest, and are rounded once.  Over nothing the result is what
- * changes nothing: -inf, inf, 1, true, false, 0 (the least and greatest number of integers).
+ * One pass over memory.  Accumulators are f64 for floats and 64-bit wrapping for the rest, and are rounded once; those of extremes are
+ * the results themselves.  Over nothing the result is what changes nothing: -inf, inf, 1, true, false, 0 (the least and greatest
+ * number of integers).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "base/alloc.h"
+#include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "tensor/numbers.h"
@@ -20,20 +22,9 @@ union acc {
 };
 
 struct fold {
-    union acc *acc, *zeros; /* [results]; zeros: of nonzero_prod alone */
+    void *acc, *zeros; /* [results]; zeros: of nonzero_prod alone */
     double power;
 };
-
-/* NaN wins over everything, as everywhere. */
-static inline double max_f(double a, double v)
-{
-    return isnan(a) || v <= a ? a : v;
-}
-
-static inline double min_f(double a, double v)
-{
-    return isnan(a) || v >= a ? a : v;
-}
 
 static inline double power_of(double v, double p)
 {
@@ -41,19 +32,20 @@ static inline double power_of(double v, double p)
 }
 
 /* clang-format off */
-#define STEP_amax_f(a, v, s)       max_f(a, (double)(v))
-#define STEP_amax_i(a, v, s)      ((int64_t)(v) > (a) ? (int64_t)(v) : (a))
-#define STEP_amin_f(a, v, s)       min_f(a, (double)(v))
-#define STEP_amin_i(a, v, s)      ((int64_t)(v) < (a) ? (int64_t)(v) : (a))
-#define STEP_prod_f(a, v, s)      ((a) * (double)(v))
-#define STEP_prod_i(a, v, s)      ((int64_t)((uint64_t)(a) * (uint64_t)(v)))
-#define STEP_all_f(a, v, s)       ((a) != 0 && (v) != 0)
-#define STEP_all_i(a, v, s)       ((a) != 0 && (v) != 0)
-#define STEP_any_f(a, v, s)       ((a) != 0 || (v) != 0)
-#define STEP_any_i(a, v, s)       ((a) != 0 || (v) != 0)
-#define STEP_square_sum_f(a, v, s) ((a) + (double)(v) * (double)(v))
-#define STEP_size_sum_f(a, v, s)   ((a) + fabs((double)(v)))
-#define STEP_power_sum_f(a, v, s)  ((a) + power_of((double)(v), (s)->power))
+/* NaN wins over everything, as everywhere. */
+#define STEP_amax_f(a, v, p)       (isnan(a) || (v) <= (a) ? (a) : (v))
+#define STEP_amax_i(a, v, p)       ((v) > (a) ? (v) : (a))
+#define STEP_amin_f(a, v, p)       (isnan(a) || (v) >= (a) ? (a) : (v))
+#define STEP_amin_i(a, v, p)       ((v) < (a) ? (v) : (a))
+#define STEP_prod_f(a, v, p)       ((a) * (double)(v))
+#define STEP_prod_i(a, v, p)       ((int64_t)((uint64_t)(a) * (uint64_t)(v)))
+#define STEP_all_f(a, v, p)        ((a) != 0 && (v) != 0)
+#define STEP_all_i(a, v, p)        ((a) != 0 && (v) != 0)
+#define STEP_any_f(a, v, p)        ((a) != 0 || (v) != 0)
+#define STEP_any_i(a, v, p)        ((a) != 0 || (v) != 0)
+#define STEP_square_sum_f(a, v, p) ((a) + (double)(v) * (double)(v))
+#define STEP_size_sum_f(a, v, p)   ((a) + fabs((double)(v)))
+#define STEP_power_sum_f(a, v, p)  ((a) + power_of((double)(v), p))
 
 #define KIND_F32  f
 #define KIND_F64  f
@@ -62,79 +54,84 @@ static inline double power_of(double v, double p)
 #define KIND_I32  i
 #define KIND_I64  i
 #define KIND_BOOL i
-#define ACC_f double
-#define ACC_i int64_t
+#define WIDE_f double
+#define WIDE_i int64_t
 #define PASTE_(a, b) a##b
 #define PASTE(a, b)  PASTE_(a, b)
 #define STEP(op, k)  PASTE(STEP_##op##_, k)
 
-#define FOLD_ROW(D, T, U, op)                                                              \
-    static VECTOR_ROW(op##_row_##D, (void *state, const struct reduce_row *r), (state, r))        \
+/* A row that goes into one result, element after element; else each goes into its own.  A: the accumulator. */
+#define FOLD_ROWS(D, T, A, op, whole)                                                      \
+    REDUCE_COLUMNS(op##_columns_##D, A, T, STEP(op, KIND_##D))                             \
+    static void op##_row_##D(void *state, const struct reduce_row *r)                      \
     {                                                                                      \
         const struct fold *s = state;                                                      \
-        union acc *restrict acc = s->acc + r->out;                                         \
+        A *acc = (A *)s->acc + r->out;                                                     \
         const T *x = r->x;                                                                 \
-        (void)s;                                                                           \
         if (r->out_step == 0) {                                                            \
-            PASTE(ACC_, KIND_##D) a = acc->KIND_##D;                                       \
-            REDUCE_ROWS(r, T, x, a, STEP(op, KIND_##D), s);                                \
-            acc->KIND_##D = a;                                                             \
+            *acc = whole(D, T, A, op);                                                     \
         } else {                                                                           \
-            REDUCE_ROWS(r, T, x, acc[i].KIND_##D, STEP(op, KIND_##D), s);                  \
+            op##_columns_##D(acc, x, r->n, reduce_step(r), s->power);                      \
         }                                                                                  \
     }
-#define FOLD_ENTRY(D, T, U, op) [MESH_##D] = op##_row_##D,
-#define BOOL_TYPE(X, ...)       X(BOOL, bool, bool, __VA_ARGS__)
-#define TRUTH_TYPES(X, ...)     NUMBER_TYPES(X, __VA_ARGS__) BOOL_TYPE(X, __VA_ARGS__)
-#define FOLD_TABLE(op, TYPES)  \
-    TYPES(FOLD_ROW, op)        \
-    static const reduce_row_fn op##_rows[N_DTYPES] = { TYPES(FOLD_ENTRY, op) };
+#define ONE_BY_ONE(D, T, A, op) op##_all_##D(*acc, x, r->n, s->power)
+#define FOLD_ONE_BY_ONE(D, T, A, op)                                                       \
+    static A op##_all_##D(A a, const T *x, int64_t n, double p)                            \
+    {                                                                                      \
+        (void)p;                                                                           \
+        for (int64_t i = 0; i < n; i++) {                                                  \
+            a = (A)(STEP(op, KIND_##D)(a, x[i], p));                                       \
+        }                                                                                  \
+        return a;                                                                          \
+    }                                                                                      \
+    FOLD_ROWS(D, T, A, op, ONE_BY_ONE)
 
 /* A row of floats that goes into one result: row.h knows the fold of all of it. */
-#define WHOLE_amax(D, x, n)       row_max_##D(x, n)
-#define WHOLE_amin(D, x, n)       row_min_##D(x, n)
-#define WHOLE_square_sum(D, x, n) row_dot_##D(x, x, n)
-#define WHOLE_size_sum(D, x, n)   row_size_##D(x, n)
-#define FLOAT_ROW(D, T, U, op, join)                                                       \
-    static VECTOR_ROW(op##_row_##D, (void *state, const struct reduce_row *r), (state, r))        \
-    {                                                                                      \
-        union acc *restrict acc = ((const struct fold *)state)->acc + r->out;              \
-        const T *x = r->x;                                                                 \
-        if (r->out_step == 0) {                                                            \
-            acc->f = join(acc->f, (double)WHOLE_##op(D, x, r->n));                         \
-        } else {                                                                           \
-            REDUCE_ROWS(r, T, x, acc[i].f, STEP_##op##_f, s);                                     \
-        }                                                                                  \
-    }
-#define PLUS(a, b) ((a) + (b))
-FLOAT_TYPES(FLOAT_ROW, amax, max_f)
-FLOAT_TYPES(FLOAT_ROW, amin, min_f)
-FLOAT_TYPES(FLOAT_ROW, square_sum, PLUS)
-FLOAT_TYPES(FLOAT_ROW, size_sum, PLUS)
-INT_TYPES(FOLD_ROW, amax)
-INT_TYPES(FOLD_ROW, amin)
-static const reduce_row_fn amax_rows[N_DTYPES] = { NUMBER_TYPES(FOLD_ENTRY, amax) };
-static const reduce_row_fn amin_rows[N_DTYPES] = { NUMBER_TYPES(FOLD_ENTRY, amin) };
-static const reduce_row_fn square_sum_rows[N_DTYPES] = { FLOAT_TYPES(FOLD_ENTRY, square_sum) };
-static const reduce_row_fn size_sum_rows[N_DTYPES] = { FLOAT_TYPES(FOLD_ENTRY, size_sum) };
-FOLD_TABLE(prod,      TRUTH_TYPES)
-FOLD_TABLE(all,       TRUTH_TYPES)
-FOLD_TABLE(any,       TRUTH_TYPES)
-FOLD_TABLE(power_sum, FLOAT_TYPES)
+#define EXTREME(D, T, A, op)        STEP_##op##_f(*acc, WHOLE_##op(D, x, r->n), 0)
+#define TOTAL(D, T, A, op)          *acc + WHOLE_##op(D, x, r->n)
+#define WHOLE_amax(D, x, n)         row_max_##D(x, n)
+#define WHOLE_amin(D, x, n)         row_min_##D(x, n)
+#define WHOLE_square_sum(D, x, n)   row_dot_##D(x, x, n)
+#define WHOLE_size_sum(D, x, n)     row_size_##D(x, n)
+
+#define WIDE(D, T, U, op)           FOLD_ONE_BY_ONE(D, T, PASTE(WIDE_, KIND_##D), op)
+#define NARROW(D, T, U, op)         FOLD_ONE_BY_ONE(D, T, T, op)
+#define OF_FLOATS(D, T, U, op)      FOLD_ROWS(D, T, T, op, EXTREME)
+#define SUM_OF_FLOATS(D, T, U, op)  FOLD_ROWS(D, T, double, op, TOTAL)
+#define FOLD_ENTRY(D, T, U, op)     [MESH_##D] = op##_row_##D,
+#define BOOL_TYPE(X, ...)           X(BOOL, bool, bool, __VA_ARGS__)
+#define TRUTH_TYPES(X, ...)         NUMBER_TYPES(X, __VA_ARGS__) BOOL_TYPE(X, __VA_ARGS__)
+#define FOLD_TABLE(op, TYPES)       static const reduce_row_fn op##_rows[N_DTYPES] = { TYPES(FOLD_ENTRY, op) };
+FLOAT_TYPES(OF_FLOATS, amax)
+FLOAT_TYPES(OF_FLOATS, amin)
+INT_TYPES(NARROW, amax)
+INT_TYPES(NARROW, amin)
+FLOAT_TYPES(SUM_OF_FLOATS, square_sum)
+FLOAT_TYPES(SUM_OF_FLOATS, size_sum)
+FLOAT_TYPES(WIDE, power_sum)
+TRUTH_TYPES(WIDE, prod)
+TRUTH_TYPES(WIDE, all)
+TRUTH_TYPES(WIDE, any)
+FOLD_TABLE(amax,       NUMBER_TYPES)
+FOLD_TABLE(amin,       NUMBER_TYPES)
+FOLD_TABLE(square_sum, FLOAT_TYPES)
+FOLD_TABLE(size_sum,   FLOAT_TYPES)
+FOLD_TABLE(power_sum,  FLOAT_TYPES)
+FOLD_TABLE(prod,       TRUTH_TYPES)
+FOLD_TABLE(all,        TRUTH_TYPES)
+FOLD_TABLE(any,        TRUTH_TYPES)
 /* clang-format on */
 
 #define NONZERO_ROW(D, T, U, unused)                                                                                   \
     static void nonzero_prod_row_##D(void *state, const struct reduce_row *r)                                          \
     {                                                                                                                  \
         const struct fold *s = state;                                                                                  \
+        double *product = s->acc, *zeros = s->zeros;                                                                   \
         const T *x = r->x;                                                                                             \
         for (int64_t i = 0; i < r->n; i++) {                                                                           \
             int64_t out = r->out + i * r->out_step;                                                                    \
-            if (x[i] == 0) {                                                                                           \
-                s->zeros[out].f += 1;                                                                                  \
-            } else {                                                                                                   \
-                s->acc[out].f *= (double)x[i];                                                                         \
-            }                                                                                                          \
+            product[out] *= x[i] == 0 ? 1 : (double)x[i];                                                              \
+            zeros[out] += x[i] == 0;                                                                                   \
         }                                                                                                              \
     }
 FLOAT_TYPES(NONZERO_ROW, 0)
@@ -192,13 +189,46 @@ static int fold(const char *name, const struct kernel_call *c, const reduce_row_
     if (rows[x->dtype] == NULL) {
         return unsupported_dtype(name, x->dtype);
     }
-    struct fold s = { .acc = filled(c->out[0]->n, first), .power = c->attr->value[0] };
-    if (s.acc == NULL) {
+    union acc *acc = filled(c->out[0]->n, first);
+    if (acc == NULL) {
         return MESH_ENOMEM;
     }
-    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype], &s);
-    store(c->out[0], s.acc, is_float(x->dtype));
-    mem_free(s.acc);
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype], &(struct fold){ .acc = acc, .power = c->attr->value[0] });
+    store(c->out[0], acc, is_float(x->dtype));
+    mem_free(acc);
+    return 0;
+}
+
+#define FILL_FLOATS(D, T, U, unused)                                                                                   \
+    static void fill_##D(void *out, int64_t n, double v)                                                               \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            ((T *)out)[i] = (T)v;                                                                                      \
+        }                                                                                                              \
+    }
+#define FILL_INTS(D, T, U, unused)                                                                                     \
+    static void fill_##D(void *out, int64_t n, double v)                                                               \
+    {                                                                                                                  \
+        const T nearest = (T)number_saturated(MESH_##D, v);                                                            \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            ((T *)out)[i] = nearest;                                                                                   \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(FILL_FLOATS, 0)
+INT_TYPES(FILL_INTS, 0)
+#define FILL_ENTRY(D, T, U, unused) [MESH_##D] = fill_##D,
+static void (*const fills[N_DTYPES])(void *out, int64_t n, double v) = { NUMBER_TYPES(FILL_ENTRY, 0) };
+
+static int extreme(const char *name, const struct kernel_call *c, const reduce_row_fn *rows, bool is_least)
+{
+    const struct mesh_tensor *x = c->in[0];
+    struct mesh_tensor *out = c->out[0];
+    if (rows[x->dtype] == NULL) {
+        return unsupported_dtype(name, x->dtype);
+    }
+    PRE(out->dtype == x->dtype);
+    fills[x->dtype](out->data, out->n, is_least ? (double)INFINITY : -(double)INFINITY);
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype], &(struct fold){ .acc = out->data });
     return 0;
 }
 
@@ -211,26 +241,14 @@ static union acc number(mesh_dtype t, double f, int64_t i)
     return a;
 }
 
-/* The least or the greatest integer of a dtype. */
-static int64_t extreme(mesh_dtype t, bool greatest)
-{
-    if (t == MESH_U8) {
-        return greatest ? UINT8_MAX : 0;
-    }
-    int64_t most = INT64_MAX >> (64 - 8 * (int)dtype_size(t));
-    return greatest ? most : -most - 1;
-}
-
 int k_amax(const struct kernel_call *c)
 {
-    mesh_dtype t = c->in[0]->dtype;
-    return fold("amax", c, amax_rows, number(t, -(double)INFINITY, extreme(t, false)));
+    return extreme("amax", c, amax_rows, false);
 }
 
 int k_amin(const struct kernel_call *c)
 {
-    mesh_dtype t = c->in[0]->dtype;
-    return fold("amin", c, amin_rows, number(t, (double)INFINITY, extreme(t, true)));
+    return extreme("amin", c, amin_rows, true);
 }
 
 int k_prod(const struct kernel_call *c)

@@ -1,12 +1,12 @@
 /* client/tensor/k_moments.c - variances and sums of exponentials: of whole rows in one kernel, or what shards contribute.
  *
- *     var              two passes over x with f64 means: sum (x - mean)^2 / (n - correction)
- *     deviation_sums   q = sum (x - m)^2 and s = sum (x - m) around a mean m that was rounded to the dtype;
+ *     var              sum (x - mean)^2 / (n - correction), in one pass over memory: row.h says how
+ *     deviation_sums   q = sum (x - m)^2 and s = sum (x - m) around a mean m that was rounded to the dtype; one pass;
  *                      sum (x - mean)^2 = q - s^2 / n whatever m, so the rounding does no harm
- *     exp_sum          sum exp(x - m), m given; mode 1: an infinite m counts as 0
- *     logsumexp        m + log sum exp(x - m), m the largest element
+ *     exp_sum          sum exp(x - m), m given; mode 1: an infinite m counts as 0; one pass
+ *     logsumexp        m + log sum exp(x - m), m the largest element that has come; one pass
  *
- * value[0] is 1 / n and value[1] is 1 / (n - correction), of the whole tensor.
+ * value[1] is 1 / (n - correction), of the whole tensor.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -21,38 +21,73 @@ struct moments { /* [results] each */
     bool takes_infinite; /* an infinite center counts as 0 */
 };
 
-#define PLUS(a, v, s) ((a) + (double)(v))
-
-/* A row that goes into one result is a sum of its own; else each element goes into a result of its own. */
-#define MOMENT_ROWS(D, T, U, unused)                                                                                   \
-    static VECTOR_ROW(sum_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
+/* Rows whose elements go into neighbours. */
+#define COLUMNS(D, T, U, unused)                                                                                       \
+    static VECTOR_ROW(add_deviations_##D,                                                                              \
+                      (double *restrict sum, double *restrict square, const double *restrict center,                   \
+                       const T *restrict x, int64_t n, int64_t step),                                                  \
+                      (sum, square, center, x, n, step))                                                               \
     {                                                                                                                  \
-        const struct moments *m = state;                                                                               \
-        double *restrict sum = m->center + r->out;                                                                     \
-        const T *x = r->x;                                                                                             \
-        if (r->out_step == 0) {                                                                                        \
-            *sum += row_sum_##D(x, r->n);                                                                              \
-        } else {                                                                                                       \
-            REDUCE_ROWS(r, T, x, sum[i], PLUS, 0);                                                                     \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static VECTOR_ROW(deviation_row_##D, (void *state, const struct reduce_row *r), (state, r))                        \
-    {                                                                                                                  \
-        const struct moments *m = state;                                                                               \
-        const double *center = m->center + r->out;                                                                     \
-        double *restrict sum = m->sum + r->out, *restrict square = m->square + r->out;                                 \
-        const T *x = r->x;                                                                                             \
-        const int64_t n = r->n;                                                                                        \
-        if (r->out_step == 0) {                                                                                        \
-            struct row_deviations d = row_deviations_##D(x, n, *center);                                               \
-            *sum += d.sum;                                                                                             \
-            *square += d.square;                                                                                       \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            double v = (double)x[i] - center[i];                                                                       \
+        for (int64_t i = 0; step == 0 && i < n; i++) {                                                                 \
+            const double v = (double)x[i] - center[i];                                                                 \
             sum[i] += v;                                                                                               \
             square[i] += v * v;                                                                                        \
+        }                                                                                                              \
+        for (int64_t i = 0; step != 0 && i < n; i++) {                                                                 \
+            double s = sum[i], q = square[i];                                                                          \
+            for (int64_t k = 0; k < REDUCE_STACK; k++) {                                                               \
+                const double v = (double)x[k * step + i] - center[i];                                                  \
+                s += v;                                                                                                \
+                q += v * v;                                                                                            \
+            }                                                                                                          \
+            sum[i] = s;                                                                                                \
+            square[i] = q;                                                                                             \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(COLUMNS, 0)
+
+static VECTOR_ROW(recenter,
+                  (double *restrict center, double *restrict sum, double *restrict square, int64_t n, double count),
+                  (center, sum, square, n, count))
+{
+    for (int64_t i = 0; i < n; i++) {
+        row_recenter(&center[i], &sum[i], &square[i], count);
+    }
+}
+
+#define MOMENT_ROWS(D, T, U, unused)                                                                                   \
+    static void deviation_row_##D(void *state, const struct reduce_row *r)                                             \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        double *center = m->center + r->out, *sum = m->sum + r->out, *square = m->square + r->out;                     \
+        if (r->out_step == 0) {                                                                                        \
+            struct row_deviations d = row_deviations_##D(r->x, r->n, *center);                                         \
+            *sum += d.sum;                                                                                             \
+            *square += d.square;                                                                                       \
+        } else {                                                                                                       \
+            add_deviations_##D(sum, square, center, r->x, r->n, reduce_step(r));                                       \
+        }                                                                                                              \
+    }                                                                                                                  \
+    /* r->index elements have gone into the result before. */                                                          \
+    static void moment_row_##D(void *state, const struct reduce_row *r)                                                \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        double *center = m->center + r->out, *sum = m->sum + r->out, *square = m->square + r->out;                     \
+        const int64_t count = r->index + (r->is_stack ? REDUCE_STACK : 1);                                             \
+        if (r->out_step == 0) {                                                                                        \
+            struct row_moments of_row = { *center, *sum, *square, r->index };                                          \
+            of_row = row_moments_##D(r->x, r->n, of_row);                                                              \
+            *center = of_row.center;                                                                                   \
+            *sum = of_row.sum;                                                                                         \
+            *square = of_row.square;                                                                                   \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; r->index == 0 && i < r->n; i++) {                                                          \
+            center[i] = (double)((const T *)r->x)[i];                                                                  \
+        }                                                                                                              \
+        add_deviations_##D(sum, square, center, r->x, r->n, reduce_step(r));                                           \
+        if ((r->index ^ count) >= r->index) { /* a power of 2 was passed */                                            \
+            recenter(center, sum, square, r->n, (double)count);                                                        \
         }                                                                                                              \
     }                                                                                                                  \
     static VECTOR_ROW(max_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
@@ -99,18 +134,18 @@ struct moments { /* [results] each */
 FLOAT_TYPES(MOMENT_ROWS, 0)
 
 struct rows_of {
-    reduce_row_fn sum, deviation, max, exp;
+    reduce_row_fn moment, deviation, max, exp;
     void (*load)(double *to, const void *from, int64_t n);
     void (*store)(void *to, const double *from, int64_t n);
 };
 #define MOMENT_ENTRY(D, T, U, unused)                                                                                  \
-    [MESH_##D] = { sum_row_##D, deviation_row_##D, max_row_##D, exp_row_##D, load_##D, store_##D },
+    [MESH_##D] = { moment_row_##D, deviation_row_##D, max_row_##D, exp_row_##D, load_##D, store_##D },
 static const struct rows_of rows[N_DTYPES] = { FLOAT_TYPES(MOMENT_ENTRY, 0) };
 
 static int moments_init(struct moments *m, const char *name, const struct kernel_call *c)
 {
     int64_t n = c->out[0]->n;
-    if (rows[c->in[0]->dtype].sum == NULL) {
+    if (rows[c->in[0]->dtype].moment == NULL) {
         return unsupported_dtype(name, c->in[0]->dtype);
     }
     double *all = mem_zalloc((size_t)(3 * n) * sizeof *all + 1);
@@ -135,14 +170,10 @@ int k_var(const struct kernel_call *c)
         return r;
     }
     int64_t n = c->out[0]->n;
-    double inverse = c->attr->value[0], scale = c->attr->value[1];
-    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype].sum, &m);
+    double scale = c->attr->value[1], count = n > 0 ? (double)(x->n / n) : 0;
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype].moment, &m);
     for (int64_t i = 0; i < n; i++) {
-        m.center[i] *= inverse;
-    }
-    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].deviation, &m);
-    for (int64_t i = 0; i < n; i++) {
-        m.square[i] *= scale;
+        m.square[i] = scale * (count > 0 ? row_squares_about_mean(m.sum[i], m.square[i], count) : 0);
     }
     rows[x->dtype].store(c->out[0]->data, m.square, n);
     moments_fini(&m);
@@ -158,7 +189,7 @@ int k_deviation_sums(const struct kernel_call *c)
         return r;
     }
     rows[x->dtype].load(m.center, c->in[1]->data, c->in[1]->n);
-    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].deviation, &m);
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype].deviation, &m);
     rows[x->dtype].store(c->out[0]->data, m.square, c->out[0]->n);
     rows[x->dtype].store(c->out[1]->data, m.sum, c->out[1]->n);
     moments_fini(&m);

@@ -80,9 +80,9 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
     {                                                                                                                  \
         struct row r = { .mean = 0 };                                                                                  \
         statistics_##D(z, x, &r.mean, &r.scale);                                                                       \
-        struct row_slopes sums = row_slopes_##D(dy, x, w, z->n, r.mean, r.scale);                                      \
+        struct row_slopes sums = row_slopes_##D(dy, x, w, z->n, r.mean);                                               \
         r.g_mean = z->mode == LAYER ? sums.g / (double)z->n : 0;                                                       \
-        r.gh_mean = sums.gh / (double)z->n;                                                                            \
+        r.gh_mean = sums.gx * r.scale / (double)z->n;                                                                  \
         combine_##D(dx, dy, x, w, z->n, &r);                                                                           \
     }                                                                                                                  \
     static void grad_input_##D(const struct normalized *z, const struct kernel_call *c)                                \

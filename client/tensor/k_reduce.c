@@ -17,25 +17,22 @@
 #include "tensor/row.h"
 #include "base/vector.h"
 
-union sum {
-    double f;
-    uint64_t i;
-};
+#define SUM_BYTES 8 /* a double or a uint64_t */
 
-typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t n);
+typedef void (*store_all)(void *out, const void *sum, double scale, int64_t n); /* sum: f64, or 64-bit integers */
 
-#define PLUS_f(a, v, s) ((a) + (double)(v))
-#define PLUS_i(a, v, s) ((a) + (uint64_t)(v))
+#define PLUS_f(a, v, p) ((a) + (double)(v))
+#define PLUS_i(a, v, p) ((a) + (uint64_t)(v))
 #define SUM_ROW(D, T, S, member)                                                                                       \
-    static VECTOR_ROW(sum_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
+    REDUCE_COLUMNS(sum_columns_##D, S, T, PLUS_##member)                                                               \
+    static void sum_row_##D(void *state, const struct reduce_row *r)                                                   \
     {                                                                                                                  \
-        union sum *restrict sum = (union sum *)state + r->out;                                                         \
-        const T *x = r->x;                                                                                             \
+        S *sum = (S *)state + r->out;                                                                                  \
         if (r->out_step == 0) {                                                                                        \
-            sum->member += TOTAL_##D(x, r->n);                                                                         \
-            return;                                                                                                    \
+            *sum += TOTAL_##D(r->x, r->n);                                                                             \
+        } else {                                                                                                       \
+            sum_columns_##D(sum, r->x, r->n, reduce_step(r), 0);                                                       \
         }                                                                                                              \
-        REDUCE_ROWS(r, T, x, sum[i].member, PLUS_##member, 0);                                                         \
     }
 
 /* Sums that wrap may be taken in any order, which the compiler chooses. */
@@ -56,10 +53,11 @@ typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t
 #define TOTAL_I64  total_I64
 #define TOTAL_BOOL total_BOOL
 
-#define STORE_ALL(D, T, value)                                                                                         \
-    static void store_all_##D(void *out_, const union sum *sum, double scale, int64_t n)                               \
+#define STORE_ALL(D, T, S, value)                                                                                      \
+    static void store_all_##D(void *out_, const void *sums, double scale, int64_t n)                                   \
     {                                                                                                                  \
         T *out = out_;                                                                                                 \
+        const S *sum = sums;                                                                                           \
         (void)scale;                                                                                                   \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = (T)(value);                                                                                       \
@@ -80,12 +78,12 @@ typedef void (*store_all)(void *out, const union sum *sum, double scale, int64_t
 /* clang-format on */
 SUMMED_INTS(INT_TOTAL)
 SUMMED_TYPES(SUM_ROW)
-STORE_ALL(F32, float, sum[i].f *scale)
-STORE_ALL(F64, double, sum[i].f *scale)
-STORE_ALL(I8, int8_t, sum[i].i)
-STORE_ALL(U8, uint8_t, sum[i].i)
-STORE_ALL(I32, int32_t, sum[i].i)
-STORE_ALL(I64, int64_t, sum[i].i)
+STORE_ALL(F32, float, double, sum[i] * scale)
+STORE_ALL(F64, double, double, sum[i] * scale)
+STORE_ALL(I8, int8_t, uint64_t, sum[i])
+STORE_ALL(U8, uint8_t, uint64_t, sum[i])
+STORE_ALL(I32, int32_t, uint64_t, sum[i])
+STORE_ALL(I64, int64_t, uint64_t, sum[i])
 
 #define SUM_ENTRY(D, T, S, member)   [MESH_##D] = sum_row_##D,
 #define STORE_ENTRY(D, T, U, unused) [MESH_##D] = store_all_##D,
@@ -113,9 +111,9 @@ static int sum_over(const char *name, const struct mesh_tensor *in, uint32_t mas
     if (r < 0) {
         return r;
     }
-    union sum *sum = mem_zalloc((size_t)out->n * sizeof *sum);
+    void *sum = mem_zalloc((size_t)out->n * SUM_BYTES);
     if (sum == NULL) {
-        return err_no_memory((size_t)out->n * sizeof *sum, "the accumulators of a sum");
+        return err_no_memory((size_t)out->n * SUM_BYTES, "the accumulators of a sum");
     }
     reduce_walk_stacked(in, mask, sum_rows[in->dtype], sum);
     store_alls[out->dtype](out->data, sum, scale, out->n);

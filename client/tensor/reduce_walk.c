@@ -31,7 +31,9 @@ static struct reduce_row row_at(const struct walk *w, const struct walk_at *at, 
     return (struct reduce_row){ .x = (const char *)x->data + at->offset[X] * (int64_t)dtype_size(x->dtype),
                                 .n = walk_inner(w),
                                 .out = at->offset[OUT],
-                                .out_step = walk_step(w, OUT) };
+                                .out_step = walk_step(w, OUT),
+                                .index = at->offset[INDEX],
+                                .index_step = walk_step(w, INDEX) };
 }
 
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
@@ -43,18 +45,19 @@ void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce
     int64_t first = push_dims(&w, x, dims, place);
     for (bool more = walk_first(&w, &at); more; more = walk_next(&w, &at)) {
         struct reduce_row r = row_at(&w, &at, x);
-        r.index = first + at.offset[INDEX];
-        r.index_step = walk_step(&w, INDEX);
+        r.index += first;
         row(state, &r);
     }
 }
 
-/* All n_rows rows from `all` on, REDUCE_STACK at a time. */
-static void call_stack(const struct reduce_row *all, int64_t n_rows, size_t item, reduce_row_fn row, void *state)
+/* All n_rows rows from `all` on, REDUCE_STACK at a time; their flat indices are so far apart. */
+static void call_stack(const struct reduce_row *all, int64_t n_rows, int64_t index_step, size_t item, reduce_row_fn row,
+                       void *state)
 {
     struct reduce_row r = *all;
     for (int64_t i = 0; i < n_rows; i += r.is_stack ? REDUCE_STACK : 1) {
         r.x = (const char *)all->x + i * all->row_step * (int64_t)item;
+        r.index = all->index + i * index_step;
         r.is_stack = i + REDUCE_STACK <= n_rows;
         row(state, &r);
     }
@@ -73,7 +76,7 @@ void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_
         int64_t n_rows = is_stack ? w.extent[d] : 1;
         if (is_stack) {
             r.row_step = w.stride[d][X];
-            call_stack(&r, n_rows, dtype_size(x->dtype), row, state);
+            call_stack(&r, n_rows, w.stride[d][INDEX], dtype_size(x->dtype), row, state);
         } else {
             row(state, &r);
         }

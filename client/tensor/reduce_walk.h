@@ -8,6 +8,7 @@
 #ifndef TENSOR_REDUCE_WALK_H
 #define TENSOR_REDUCE_WALK_H
 
+#include "base/vector.h"
 #include "tensor/kernels.h"
 
 struct reduce_row {
@@ -30,27 +31,33 @@ struct reduce_place {
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
                  void *state);
 
-/* Without flat indices; rows above each other come together where they can, so that the results are read and written less often:
+/* Of the whole; rows above each other come together where they can, so that the results are read and written less often:
  * where is_stack is set, out_step is 1. */
 void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_fn row, void *state);
 
-/* to = step(to, x[i], s) for the elements of a row, or of the rows of a stack in order. */
-#define REDUCE_ROWS(r, T, x, to, step, s)                                                                              \
-    do {                                                                                                               \
-        const int64_t n_ = (r)->n;                                                                                     \
-        if ((r)->is_stack) {                                                                                           \
-            const T *x1 = (x) + (r)->row_step, *x2 = x1 + (r)->row_step, *x3 = x2 + (r)->row_step;                     \
-            const T *x4 = x3 + (r)->row_step, *x5 = x4 + (r)->row_step, *x6 = x5 + (r)->row_step;                      \
-            const T *x7 = x6 + (r)->row_step;                                                                          \
-            for (int64_t i = 0; i < n_; i++) {                                                                         \
-                to = step(step(step(step(to, (x)[i], s), x1[i], s), x2[i], s), x3[i], s);                              \
-                to = step(step(step(step(to, x4[i], s), x5[i], s), x6[i], s), x7[i], s);                               \
-            }                                                                                                          \
-        } else {                                                                                                       \
-            for (int64_t i = 0; i < n_; i++) {                                                                         \
-                to = step(to, (x)[i], s);                                                                              \
-            }                                                                                                          \
+/* Defines name(): to[i] = STEP(to[i], x[i], p) for the elements of a row, or (where step, the way to the next row, is not 0) of the
+ * rows of a stack in order.  A: the accumulator; T: the element. */
+#define REDUCE_COLUMNS(name, A, T, STEP)                                                                               \
+    static VECTOR_ROW(name, (A *restrict to, const T *restrict x, int64_t n, int64_t step, double p),                  \
+                      (to, x, n, step, p))                                                                             \
+    {                                                                                                                  \
+        (void)p;                                                                                                       \
+        for (int64_t i = 0; step == 0 && i < n; i++) {                                                                 \
+            to[i] = (A)(STEP(to[i], x[i], p));                                                                         \
         }                                                                                                              \
-    } while (0)
+        for (int64_t i = 0; step != 0 && i < n; i++) {                                                                 \
+            A a = to[i];                                                                                               \
+            for (int64_t k = 0; k < REDUCE_STACK; k++) {                                                               \
+                a = (A)(STEP(a, x[k * step + i], p));                                                                  \
+            }                                                                                                          \
+            to[i] = a;                                                                                                 \
+        }                                                                                                              \
+    }
+
+/* What REDUCE_COLUMNS() calls step. */
+static inline int64_t reduce_step(const struct reduce_row *r)
+{
+    return r->is_stack ? r->row_step : 0;
+}
 
 #endif

@@ -4,8 +4,12 @@
 
 #include "base/util.h"
 #include "tensor/fast_math.h"
+#include "tensor/lanes.h"
 #include "base/vector.h"
 
+#define CHAINS  4  /* sums of lanes, so that an addition need not wait for the one before */
+#define FIRST   64 /* elements whose mean is the first center of moments, */
+#define GROWTH  8  /* and how many times as many have come before there is a better one */
 #define LANES   16 /* partial results of a row: vector registers, and shorter chains of roundings */
 #define MANY(T) ((int)(256 / sizeof(T))) /* of extremes, whose steps take longer than an addition */
 #define BLOCK   512                      /* exponentials at a time, in the L1 cache */
@@ -36,20 +40,45 @@
 #define MOST(a, b)  ((b) <= (a) || (a) != (a) ? (a) : (b))
 #define LEAST(a, b) ((b) >= (a) || (a) != (a) ? (a) : (b))
 
+/* total[j] for j below the count: the sums of `lanes_statement` over eight elements from `at` on into s[j * CHAINS + k], and of
+ * `rest_statement` over the last ones into rest[j]. */
+#define TOTALS(count, n, lanes_statement, rest_statement)                                                              \
+    lanes s[(count)*CHAINS] = { { 0 } };                                                                               \
+    double rest[count] = { 0 }, total[count];                                                                          \
+    int64_t i = 0;                                                                                                     \
+    for (; i + CHAINS * N_LANES <= n; i += CHAINS * N_LANES) {                                                         \
+        for (int k = 0; k < CHAINS; k++) {                                                                             \
+            const int64_t at = i + k * N_LANES;                                                                        \
+            lanes_statement;                                                                                           \
+        }                                                                                                              \
+    }                                                                                                                  \
+    for (; i + N_LANES <= n; i += N_LANES) {                                                                           \
+        const int64_t at = i, k = 0;                                                                                   \
+        lanes_statement;                                                                                               \
+    }                                                                                                                  \
+    for (; i < n; i++) {                                                                                               \
+        const int64_t at = i;                                                                                          \
+        rest_statement;                                                                                                \
+    }                                                                                                                  \
+    for (int j = 0; j < (count); j++) {                                                                                \
+        const lanes all = (s[j * CHAINS] + s[j * CHAINS + 1]) + (s[j * CHAINS + 2] + s[j * CHAINS + 3]);               \
+        total[j] = lanes_total(&all) + rest[j];                                                                        \
+    }
+
+#define LOADED(D, name, x)                                                                                             \
+    lanes name;                                                                                                        \
+    lanes_load_##D(&name, (x) + at)
+
 #define ROWS(D, T, U, unused)                                                                                          \
     VECTOR_VALUE(double, row_sum_##D, (const T *x, int64_t n), (x, n))                                                 \
     {                                                                                                                  \
-        double lane[LANES] = { 0 };                                                                                    \
-        EACH_LANE(LANES, n, lane[l] += (double)x[at])                                                                  \
-        JOIN(LANES, lane, PLUS)                                                                                        \
-        return lane[0];                                                                                                \
+        TOTALS(1, n, LOADED(D, v, x); s[k] += v, rest[0] += (double)x[at])                                             \
+        return total[0];                                                                                               \
     }                                                                                                                  \
     VECTOR_VALUE(double, row_dot_##D, (const T *x, const T *y, int64_t n), (x, y, n))                                  \
     {                                                                                                                  \
-        double lane[LANES] = { 0 };                                                                                    \
-        EACH_LANE(LANES, n, lane[l] += (double)x[at] * (double)y[at])                                                  \
-        JOIN(LANES, lane, PLUS)                                                                                        \
-        return lane[0];                                                                                                \
+        TOTALS(1, n, LOADED(D, v, x); LOADED(D, w, y); s[k] += v * w, rest[0] += (double)x[at] * (double)y[at])        \
+        return total[0];                                                                                               \
     }                                                                                                                  \
     VECTOR_VALUE(double, row_size_##D, (const T *x, int64_t n), (x, n))                                                \
     {                                                                                                                  \
@@ -60,27 +89,31 @@
     }                                                                                                                  \
     VECTOR_VALUE(struct row_deviations, row_deviations_##D, (const T *x, int64_t n, double center), (x, n, center))    \
     {                                                                                                                  \
-        double sum[LANES] = { 0 }, square[LANES] = { 0 };                                                              \
-        EACH_LANE(LANES, n, const double v = (double)x[at] - center; sum[l] += v; square[l] += v * v)                  \
-        JOIN(LANES, sum, PLUS)                                                                                         \
-        JOIN(LANES, square, PLUS)                                                                                      \
-        return (struct row_deviations){ sum[0], square[0] };                                                           \
+        TOTALS(2, n, LOADED(D, v, x); v -= center; s[k] += v;                                                          \
+               s[CHAINS + k] += v * v, const double v = (double)x[at] - center; rest[0] += v; rest[1] += v * v)        \
+        return (struct row_deviations){ total[0], total[1] };                                                          \
     }                                                                                                                  \
-    VECTOR_VALUE(struct row_slopes, row_slopes_##D,                                                                    \
-                 (const T *dy, const T *x, const T *w, int64_t n, double mean, double scale),                          \
-                 (dy, x, w, n, mean, scale))                                                                           \
-    {                                                                                                                  \
-        double sum[LANES] = { 0 }, product[LANES] = { 0 };                                                             \
-        if (w != NULL) {                                                                                               \
-            EACH_LANE(LANES, n, const double g = (double)dy[at] * (double)w[at]; sum[l] += g;                          \
-                      product[l] += g * (((double)x[at] - mean) * scale))                                              \
-        } else {                                                                                                       \
-            EACH_LANE(LANES, n, const double g = (double)dy[at]; sum[l] += g;                                          \
-                      product[l] += g * (((double)x[at] - mean) * scale))                                              \
+    struct row_moments row_moments_##D(const T *x, int64_t n, struct row_moments m) {                                  \
+        for (int64_t i = 0, some; i < n; i += some) {                                                                  \
+            some = MIN(n - i, MAX(m.n * (GROWTH - 1), FIRST));                                                         \
+            if (m.n == 0) {                                                                                            \
+                m.center = row_sum_##D(x, some) / (double)some;                                                        \
+            }                                                                                                          \
+            struct row_deviations d = row_deviations_##D(x + i, some, m.center);                                       \
+            m.n += some;                                                                                               \
+            m.sum += d.sum;                                                                                            \
+            m.square += d.square;                                                                                      \
+            row_recenter(&m.center, &m.sum, &m.square, (double)m.n);                                                   \
         }                                                                                                              \
-        JOIN(LANES, sum, PLUS)                                                                                         \
-        JOIN(LANES, product, PLUS)                                                                                     \
-        return (struct row_slopes){ sum[0], product[0] };                                                              \
+        return m;                                                                                                      \
+    } VECTOR_VALUE(struct row_slopes, row_slopes_##D, (const T *dy, const T *x, const T *w, int64_t n, double mean),   \
+                   (dy, x, w, n, mean))                                                                                \
+    {                                                                                                                  \
+        TOTALS(2, n, LOADED(D, g, dy); LOADED(D, v, x); LOADED(D, u, w != NULL ? w : dy); g = w != NULL ? g * u : g;   \
+               s[k] += g; s[CHAINS + k] += g * (v - mean),                                                             \
+                          const double g = w != NULL ? (double)dy[at] * (double)w[at] : (double)dy[at];                \
+               rest[0] += g; rest[1] += g * ((double)x[at] - mean))                                                    \
+        return (struct row_slopes){ total[0], total[1] };                                                              \
     }                                                                                                                  \
     VECTOR_VALUE(T, row_max_##D, (const T *x, int64_t n), (x, n))                                                      \
     {                                                                                                                  \

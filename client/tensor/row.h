@@ -6,6 +6,7 @@
 #ifndef TENSOR_ROW_H
 #define TENSOR_ROW_H
 
+#include <float.h>
 #include <stdint.h>
 
 #include "tensor/numbers.h"
@@ -14,8 +15,36 @@ struct row_deviations {
     double sum, square; /* of x - center */
 };
 
+/* Moments in one pass over memory.  Of n numbers x: sum of x - center, sum of (x - center)^2, the center being near the mean: that
+ * of those that had come when they were an eighth as many, or more.  So the sum of the squares about the mean itself, square - sum^2 / n, is
+ * no smaller than an eighth of the squares it is the difference of: 3 of 53 bits at most are lost, wherever the mean is. */
+struct row_moments {
+    double center, sum, square;
+    int64_t n;
+};
+
+static inline double row_moments_mean(const struct row_moments *m)
+{
+    return m->center + m->sum / (double)m->n;
+}
+
+/* The sum of (x - mean)^2; infinite where it overflows, NaN where x is infinite. */
+static inline double row_squares_about_mean(double sum, double square, double n)
+{
+    return square <= DBL_MAX ? square - sum * (sum / n) : square + (sum - sum);
+}
+
+/* The same numbers about their mean, which is rounded: what that leaves stays in the sum. */
+static inline void row_recenter(double *center, double *sum, double *square, double n)
+{
+    const double before = *center, by = (before + *sum / n) - before;
+    *center = before + by;
+    *square = *square <= DBL_MAX ? *square - by * (2 * *sum - n * by) : *square + (*sum - *sum);
+    *sum -= n * by;
+}
+
 struct row_slopes {
-    double g, gh; /* sums of g = dy w (w may be NULL: 1) and of g (x - mean) scale */
+    double g, gx; /* sums of g = dy w (w may be NULL: 1) and of g (x - mean) */
 };
 
 #define ROW_FUNCTIONS(D, T, U, unused)                                                                                 \
@@ -23,7 +52,8 @@ struct row_slopes {
     double row_dot_##D(const T *x, const T *y, int64_t n);                                                             \
     double row_size_##D(const T *x, int64_t n); /* sum |x| */                                                          \
     struct row_deviations row_deviations_##D(const T *x, int64_t n, double center);                                    \
-    struct row_slopes row_slopes_##D(const T *dy, const T *x, const T *w, int64_t n, double mean, double scale);       \
+    struct row_moments row_moments_##D(const T *x, int64_t n, struct row_moments before); /* of those and these */     \
+    struct row_slopes row_slopes_##D(const T *dy, const T *x, const T *w, int64_t n, double mean);                     \
     T row_max_##D(const T *x, int64_t n); /* of nothing: -inf */                                                       \
     T row_min_##D(const T *x, int64_t n);                                                                              \
     void row_exp_##D(T *out, const T *x, int64_t n, T center); /* exp(x - center) */                                   \
