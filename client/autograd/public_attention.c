@@ -1,6 +1,7 @@
 /* client/autograd/public_attention.c - mesh_scaled_dot_product_attention() and its gradient.
  *
- * Beside the inputs and the result one number per row is kept for the gradient: the logarithm of what its softmax divides by.
+ * Beside the inputs and the result one number per row is kept for the gradient: the logarithm of what its softmax divides by.  It is
+ * that of all places of k, so each rank finds the gradients by its own places alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_matrix.h>
 
@@ -12,6 +13,7 @@
 #include "autograd/sharded.h"
 #include "base/error.h"
 #include "core/scope.h"
+#include "dtensor/attention.h"
 
 /* Saved: q, k, v, lse; the result. */
 static void attention(struct grad_call *c)
@@ -35,7 +37,10 @@ static const struct gradient g_attention = { attention, { NEEDS_ALL, NEEDS_ALL, 
 static int attend(mesh_dtensor *const *in, const struct op_attr *attr, mesh_dtensor **ret_y)
 {
     mesh_dtensor *out[OP_MAX_OUTPUTS] = { NULL };
-    int r = apply_plain(OP_attention, in, attr, out);
+    struct op_attr by_keys = *attr;
+    by_keys.mode |= ATTENTION_BY_KEYS;
+    int r = apply_plain(OP_attention, in, &by_keys, out);
+    r = r < 0 ? r : attention_join(in[0], out);
     if (r < 0) {
         return r;
     }
@@ -60,7 +65,7 @@ MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, me
     int64_t width = q->shape.ndim > 0 ? q->shape.dim[q->shape.ndim - 1] : 1;
     struct op_attr attr = { .value = { has_scale ? o->scale : 1 / sqrt((double)width) },
                             .index = { o->first },
-                            .mode = o->is_causal };
+                            .mode = o->is_causal ? ATTENTION_IS_CAUSAL : 0 };
     int r = promote(&op_table[OP_attention], in, 0x7, &attr);
     r = r < 0 ? r : attend(in, &attr, &y);
     return r < 0 ? scope_fail(r) : y;

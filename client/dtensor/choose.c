@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "dtensor/attention.h"
 #include "dtensor/dispatch.h"
 #include "dtensor/redistribute.h"
 
@@ -155,12 +156,14 @@ static int consider(struct chooser *c, const int *rule)
         return r;
     }
     struct op_choice x = combine(c, rule, sum);
-    if (is_layout(c, &x)) {
+    bool is_right = is_layout(c, &x);
+    r = is_right ? attention_later_cost(c->op, c->s, &(struct rule_mesh){ c->mesh_ndim, c->mesh_size }, c->now, &x) : 0;
+    if (r == 0 && is_right && x.cost < c->limit) {
         c->best = x;
         c->has_best = true;
-        c->limit = sum;
+        c->limit = x.cost;
     }
-    return 0;
+    return r;
 }
 
 /* One mesh dim after another, the others as found so far (whole at first, which is always right). */

@@ -14,6 +14,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "dtensor/attention.h"
 #include "dtensor/exchange.h"
 #include "dtensor/redistribute.h"
 #include "dtensor/state.h"
@@ -246,6 +247,8 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     memcpy(d.out_dtype, s.out_dtype, sizeof d.out_dtype);
     if (d.window.is_used && m->is_member) {
         window_finish_attr(&d.window, op, in, &d.attr);
+    } else if (m->is_member) {
+        attention_attr_at(op, &s, &(struct rule_mesh){ m->ndim, m->size }, m->coordinate, d.choice.in, &d.attr);
     }
     find_local(m, &s, &d);
     d.is_whole = find_whole(m, &s, now);

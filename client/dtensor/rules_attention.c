@@ -1,9 +1,12 @@
 /* client/dtensor/rules_attention.c - how attention and its gradients may be sharded.
  *
- * Each input and output goes with q (its heads and its rows) or with k (its heads).  Batches are cut alike on all, heads where both
- * cuts meet; rows of q, and heads of q beside all of k's, are cut alone, and then what goes with k is a sum over the parts.
+ * Each input and output goes with q (its heads and its rows) or with k (its heads and its places).  Batches are cut alike on all,
+ * heads where both cuts meet; rows of q, and heads of q beside all of k's, are cut alone, and then what goes with k is a sum over
+ * the parts; so are places of k, and then what goes with q is a sum.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
+
+#include "dtensor/attention.h"
 
 #include "dtensor/rules.h"
 
@@ -35,6 +38,19 @@ static void cut_queries(const struct roles *roles, int dim, struct rule_list *in
     rule_add(inout, &r);
 }
 
+/* Rows and places are the same dim of their tensors. */
+static void cut_places(const struct roles *roles, int dim, struct rule_list *inout)
+{
+    struct rule r = rule_whole();
+    for (size_t i = 0; i < strlen(roles->in); i++) {
+        r.in[i] = roles->in[i] == 'k' ? mesh_shard(dim) : mesh_replicate();
+    }
+    for (size_t o = 0; o < strlen(roles->out); o++) {
+        r.out[o] = roles->out[o] == 'k' ? mesh_shard(dim) : mesh_partial(MESH_SUM);
+    }
+    rule_add(inout, &r);
+}
+
 bool attention_keeps_groups(const struct op_shapes *s, int64_t parts)
 {
     return s->attr.groups == 1 || s->attr.index[1] % parts == 0;
@@ -58,15 +74,27 @@ static void attention(const struct op_shapes *s, int parts, const struct roles *
 
 void rule_attention(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
+    struct rule by_places = rule_whole();
     attention(s, parts, &(struct roles){ "qkk", "qq" }, inout);
+    if ((s->attr.mode & ATTENTION_BY_KEYS) !=
+        0) { /* with results that attention_join() makes what they are said to be */
+        by_places.in[1] = by_places.in[2] = mesh_shard(s->in[0].ndim - 2);
+        by_places.out[0] = mesh_partial(MESH_SUM);
+        by_places.out[1] = ATTENTION_PART;
+        rule_add(inout, &by_places);
+    }
 }
 
 void rule_attention_grad_q(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
-    attention(s, parts, &(struct roles){ "qqkkq", "q" }, inout);
+    const struct roles roles = { "qqkkq", "q" };
+    attention(s, parts, &roles, inout);
+    cut_places(&roles, s->in[0].ndim - 2, inout);
 }
 
 void rule_attention_grad_kv(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
-    attention(s, parts, &(struct roles){ "qqkkq", "kk" }, inout);
+    const struct roles roles = { "qqkkq", "kk" };
+    attention(s, parts, &roles, inout);
+    cut_places(&roles, s->in[0].ndim - 2, inout);
 }

@@ -7,6 +7,7 @@
  *     backward   p = exp(s - lse), d = p (dy v' - D) scale with D = sum of dy y per row
  *                dq = d k        dk += d' q      dv += p' dy
  * stats [..., l, 2] are lse and D.  Several heads of q may see one of k: attr.groups of them, their shares of dk and dv add up.
+ * Of some of the places of k, y and lse are those of a part: exp(lse of it - lse) y is its share of the whole.
  * Scratch: two tiles, ROWS x COLUMNS each, and one row of it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -57,7 +58,7 @@ static int begin(struct attention *a, const struct kernel_call *c, const struct 
                              .k_heads = back(k, 3),
                              .group = c->attr->groups,
                              .first_row = c->attr->index[0] + c->offset[ndim - 2],
-                             .is_causal = c->attr->mode != 0,
+                             .is_causal = (c->attr->mode & ATTENTION_IS_CAUSAL) != 0,
                              .scale = c->attr->value[0] };
     a->n = shape_outer(q->shape, ndim - 2);
     /* where k has all its heads, this part's are found by their place in the whole */
@@ -230,6 +231,45 @@ int k_attention(const struct kernel_call *c)
     }
     end(&a);
     return r;
+}
+
+/* --- parts of the places ---------------------------------------------------------------------------------------------- */
+
+/* A line of the results: lse of the whole, and what its y is to be multiplied with; a part that saw nothing has -inf. */
+#define SHARE(D, T)                                                                                                    \
+    static T log_sum_##D(const T *lse, int64_t parts, int64_t step)                                                    \
+    {                                                                                                                  \
+        T most = lse[0];                                                                                               \
+        double sum = 0;                                                                                                \
+        for (int64_t p = 1; p < parts; p++) {                                                                          \
+            most = lse[p * step] > most || lse[p * step] != lse[p * step] ? lse[p * step] : most;                      \
+        }                                                                                                              \
+        for (int64_t p = 0; p < parts && most > (T)-INFINITY; p++) {                                                   \
+            sum += exp((double)lse[p * step] - (double)most);                                                          \
+        }                                                                                                              \
+        return most > (T)-INFINITY ? (T)((double)most + log(sum)) : most;                                              \
+    }                                                                                                                  \
+    static void share_##D(const struct kernel_call *c, int64_t n_rows, int64_t f)                                      \
+    {                                                                                                                  \
+        const T *y = c->in[0]->data, *part = c->in[1]->data, *all = c->in[2]->data;                                    \
+        T *out = c->out[0]->data, *lse = c->out[1]->data;                                                              \
+        for (int64_t j = 0; j < n_rows; j++) {                                                                         \
+            T whole = log_sum_##D(all + j, c->in[2]->shape.dim[0], n_rows);                                            \
+            double factor = part[j] <= (T)-INFINITY ? 0 : exp((double)part[j] - (double)whole);                        \
+            for (int64_t i = 0; i < f; i++) {                                                                          \
+                out[j * f + i] = (T)((double)y[j * f + i] * factor);                                                   \
+            }                                                                                                          \
+            lse[j] = whole;                                                                                            \
+        }                                                                                                              \
+    }
+SHARE(F32, float)
+SHARE(F64, double)
+
+int k_attention_share(const struct kernel_call *c)
+{
+    struct attention a = { .dtype = c->in[0]->dtype, .f = back(c->in[0], 1) };
+    BY_DTYPE(&a, share, c, c->in[1]->n, a.f);
+    return 0;
 }
 
 /* --- gradients ------------------------------------------------------------------------------------------------------- */

@@ -101,9 +101,12 @@ int k_linear(const struct kernel_call *c);             /* x [*,k], w [n,k], bias
 int k_linear_grad_input(const struct kernel_call *c);  /* dy [*,n], w [n,k] -> [*,k] */
 int k_linear_grad_weight(const struct kernel_call *c); /* dy [*,n], x [*,k] -> [n,k]: summed over * */
 
-/* Attention (f32 f64), see k_attention.c; value[0] scale, mode 1 causal, index[0] where row 0 stands, groups heads of q per head
- * of k, index[1] heads of k in the whole. */
+/* Attention (f32 f64), see k_attention.c; value[0] scale, index[0] where row 0 stands among the places of k (of a part of k: counted
+ * from its first, and so maybe below 0), groups heads of q per head of k, index[1] heads of k in the whole. */
+#define ATTENTION_IS_CAUSAL 1                         /* mode, a set */
+#define ATTENTION_BY_KEYS   2                         /* a matter of layouts: dtensor/attention.h */
 int k_attention(const struct kernel_call *c);         /* q, k, v -> y, lse */
+int k_attention_share(const struct kernel_call *c);   /* y and lse of a part, lse of all [parts, ...] -> its y, lse */
 int k_attention_stats(const struct kernel_call *c);   /* dy, y, lse -> [..., l, 2] */
 int k_attention_grad_q(const struct kernel_call *c);  /* dy, q, k, v, stats -> dq */
 int k_attention_grad_kv(const struct kernel_call *c); /* the same -> dk, dv */

@@ -77,10 +77,15 @@ typedef struct mesh_attention_options {
  * Placements  q, k and v sharded alike over the batch or over heads: the result too, and nothing moves.  Where k has fewer
  *             heads than q, the ranks that split them must divide them; else something is redistributed.  q over rows, k and v
  *             Replicate: the result over rows.  q over heads, k and v Replicate: the result over heads, on a mesh of one dim or
- *             when k has one head.
+ *             when k has one head.  k and v over places (Shard(-2), on any mesh dims, also beside rows or heads of q on others):
+ *             each rank attends to its own places, and what they found is put together, split where q is split; or k and v are
+ *             gathered, or heads exchanged for places; whatever moves fewest bytes.
  * Cost        tile by tile: the scores are never held as a whole.  Scratch of 2 x 64 x 256 numbers; for the gradient one number
- *             per row is kept, and the scores are computed again, twice.
- * Rounding    of 16-bit floats: computed in f32, rounded once.
+ *             per row is kept, and the scores are computed again, twice.  Where each rank attends to its own places: an
+ *             all_gather of a number per row and part, and one all_reduce of the result, or one reduce_scatter after an
+ *             all_gather of q where the same mesh dim splits its rows.  Backward then moves no k, v nor their gradients; that of
+ *             q is Partial(sum).
+ * Rounding    of 16-bit floats: computed in f32, rounded once; places on several ranks: once more per rank.
  * Errors      MESH_ESHAPE; MESH_EINVAL for a `first` below 0; MESH_EUNSUPPORTED for integers.
  * Source      Vaswani et al. 2017, "Attention is all you need"; Dao et al. 2022, "FlashAttention", for the tiles; Ainslie et al.
  *             2023, "GQA", for fewer heads of k. */

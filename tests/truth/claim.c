@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "dtensor/attention.h"
 #include "tensor/shape.h"
 
 #define TOLERANCE 1e-11 /* f64: a few dozen operations, each within 2^-53 */
@@ -39,6 +40,14 @@ static void find_offset(const struct claim *c, int rank, struct kernel_call *ino
     cut_coordinate(&cut, rank, at);
     layout_box(c->trial->shapes.in[0], c->size, at, &c->in[0], &b);
     memcpy(inout->offset, b.offset, sizeof inout->offset);
+}
+
+static void find_attr(const struct claim *c, int rank, struct op_attr *inout)
+{
+    struct cut cut = cut_of(c, &c->in[0]);
+    int at[MESH_MAX_MESH_NDIM];
+    cut_coordinate(&cut, rank, at);
+    attention_attr_at(c->trial->op, &c->trial->shapes, &(struct rule_mesh){ c->ndim, c->size }, at, c->in, inout);
 }
 
 #define SLACK 1024 /* elements */
@@ -115,6 +124,7 @@ static bool run_rank(const struct claim *c, int rank, struct mesh_tensor **ret_o
     }
     l.shapes.attr = l.attr;
     l.call.attr = &l.attr;
+    find_attr(c, rank, &l.attr);
     find_offset(c, rank, &l.call);
     bool fits = fits_shapes(c, &l) && t->op->kernel(&l.call) == 0;
     for (int i = 0; i < t->sample->n_in; i++) {

@@ -52,6 +52,12 @@ static mesh_dtensor *filtered(mesh_dtensor *x)
     return mesh_conv2d(image, weight, NULL, .padding = { 1, 0 });
 }
 
+/* Two rows that every rank has look at x, of which each rank has some places. */
+static mesh_dtensor *two_rows(mesh_dtensor *x)
+{
+    return mesh_ones(MESH_SHAPE(2, 4), mesh_device_mesh_of(x), MESH_PLACEMENTS(mesh_replicate()), .dtype = MESH_F64);
+}
+
 /* clang-format off */
 #define CALLS(C)                                                                          \
     C( add,           mesh_add(x, x),                                             0 )    \
@@ -81,6 +87,7 @@ static mesh_dtensor *filtered(mesh_dtensor *x)
     C( cat,           pair(x),                                                    0 )    \
     C( conv2d,        filtered(x),                                                0 )    \
     C( attention,     mesh_scaled_dot_product_attention(x, x, x),                 0 )    \
+    C( attention_of_few, mesh_scaled_dot_product_attention(two_rows(x), x, x),    0 )    \
     C( reshape,       mesh_reshape(x, MESH_SHAPE(4, 8)),                          1 )    \
     C( embedding,     mesh_embedding(x, classes(x)),                              0 )
 /* clang-format on */

@@ -32,7 +32,7 @@ static const struct setting settings[] = {
 static mesh_dtensor *input(mesh_device_mesh *m, mesh_shape s, mesh_dtype t, mesh_placements p, uint64_t seed)
 {
     mesh_dtensor *x = mesh_cast(mesh_randn(s, m, p, .dtype = MESH_F32, .seed = seed), t);
-    return mesh_requires_grad(mesh_detach(x), true);
+    return mesh_requires_grad(mesh_detach(mesh_redistribute(x, p)), true);
 }
 
 /* -inf where a row does not see a place. */
@@ -74,32 +74,60 @@ static int near_values(mesh_dtensor *a, mesh_dtensor *b, double tolerance)
     return 0;
 }
 
-static int attend(mesh_device_mesh *m, const struct setting *c, mesh_placements q, mesh_placements k)
+static mesh_placements everywhere(int n)
 {
-    mesh_scope *scope = mesh_scope_begin();
-    mesh_placements whole = q;
-    mesh_dtensor *x[3], *x1[3];
-    for (int i = 0; i < q.n; i++) {
+    mesh_placements whole = { .n = n };
+    for (int i = 0; i < n; i++) {
         whole.at[i] = R;
     }
-    for (int i = 0; i < 3; i++) {
-        x[i] = input(m, i == 0 ? c->q : c->k, c->dtype, i == 0 ? q : k, (uint64_t)i + 1);
-        mesh_dtensor *wide = mesh_detach(mesh_redistribute(x[i], whole));
-        x1[i] = mesh_requires_grad(mesh_detach(mesh_cast(wide, c->dtype == MESH_F64 ? MESH_F64 : MESH_F32)), true);
-    }
-    mesh_comm_reset();
-    mesh_dtensor *y =
-        mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = c->is_causal, .scale = 0.3, .first = c->first);
-    REQUIRE(y != NULL && mesh_placements_equal(mesh_placements_of(y), q));
+    return whole;
+}
+
+static bool is_quiet(void)
+{
     for (int kind = MESH_COMM_ALL_REDUCE; kind <= MESH_COMM_BARRIER; kind++) {
-        REQUIRE(mesh_comm_count((mesh_comm_kind)kind) == 0);
+        if (mesh_comm_count((mesh_comm_kind)kind) != 0) {
+            return false;
+        }
     }
-    mesh_dtensor *want = plain(c, x1, mask(m, c, whole));
+    return true;
+}
+
+/* Inputs that are laid out so, and the same for the formula, whole. */
+static void make_inputs(mesh_device_mesh *m, const struct setting *c, const mesh_placements *p, mesh_dtensor **ret_x,
+                        mesh_dtensor **ret_whole)
+{
+    for (int i = 0; i < 3; i++) {
+        ret_x[i] = input(m, i == 0 ? c->q : c->k, c->dtype, p[i], (uint64_t)i + 1);
+        mesh_dtensor *wide = mesh_detach(mesh_redistribute(ret_x[i], everywhere(p[i].n)));
+        wide = mesh_detach(mesh_cast(wide, c->dtype == MESH_F64 ? MESH_F64 : MESH_F32));
+        ret_whole[i] = mesh_requires_grad(wide, true);
+    }
+}
+
+static mesh_dtensor *tiled(const struct setting *c, mesh_dtensor *const *x)
+{
+    return mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = c->is_causal, .scale = 0.3,
+                                             .first = c->first);
+}
+
+static int attend(mesh_device_mesh *m, const struct setting *c, mesh_placements q, mesh_placements k, bool moves)
+{
+    mesh_scope *scope = mesh_scope_begin();
+    mesh_placements p[3] = { q, k, k };
+    mesh_dtensor *x[3], *x1[3];
+    make_inputs(m, c, p, x, x1);
+    mesh_comm_reset();
+    mesh_dtensor *y = tiled(c, x);
+    REQUIRE(y != NULL && (moves || is_quiet()));
+    REQUIRE(moves || mesh_placements_equal(mesh_placements_of(y), q));
+    mesh_dtensor *want = plain(c, x1, mask(m, c, everywhere(q.n)));
     REQUIRE_OK(near_values(y, want, c->tolerance));
     REQUIRE(mesh_backward(mesh_sum(mesh_mul(y, y))) == 0);
     REQUIRE(mesh_backward(mesh_sum(mesh_mul(want, want))) == 0);
     for (int i = 0; i < 3; i++) {
         REQUIRE_OK(near_values(mesh_grad(x[i]), mesh_grad(x1[i]), 10 * c->tolerance));
+        REQUIRE(mesh_placements_equal(mesh_placements_of(mesh_grad(x[i])), p[i]));
     }
     return mesh_scope_end(scope);
 }
@@ -110,10 +138,10 @@ static int on_a_line(void *arg)
     mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2), MESH_NAMES("tp"));
     for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
         bool is_even = settings[i].k.dim[1] % 2 == 0;
-        REQUIRE_OK(attend(m, &settings[i], ON(R), ON(R)));
-        REQUIRE_OK(attend(m, &settings[i], ON(S(0)), ON(S(0))));
-        REQUIRE_OK(attend(m, &settings[i], ON(S(1)), is_even ? ON(S(1)) : ON(R)));
-        REQUIRE_OK(attend(m, &settings[i], ON(S(2)), ON(R)));
+        REQUIRE_OK(attend(m, &settings[i], ON(R), ON(R), false));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(0)), ON(S(0)), false));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(1)), is_even ? ON(S(1)) : ON(R), false));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(2)), ON(R), false));
     }
     return 0;
 }
@@ -122,14 +150,103 @@ static int on_a_grid(void *arg)
 {
     (void)arg;
     mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2), MESH_NAMES("dp", "tp"));
-    REQUIRE_OK(attend(m, &settings[3], ON(S(0), S(1)), ON(S(0), S(1))));
-    REQUIRE_OK(attend(m, &settings[3], ON(S(1), S(1)), ON(S(1), S(1))));
-    REQUIRE_OK(attend(m, &settings[3], ON(S(2), S(1)), ON(R, S(1))));
-    REQUIRE_OK(attend(m, &settings[3], ON(S(2), S(2)), ON(R, R)));
-    REQUIRE_OK(attend(m, &settings[6], ON(S(0), S(1)), ON(S(0), S(1)))); /* two heads of k, each on one rank of two */
-    REQUIRE_OK(attend(m, &settings[6], ON(S(2), S(1)), ON(R, S(1))));
-    return attend(m, &settings[4], ON(S(1), S(0)), ON(R, S(0)));
+    REQUIRE_OK(attend(m, &settings[3], ON(S(0), S(1)), ON(S(0), S(1)), false));
+    REQUIRE_OK(attend(m, &settings[3], ON(S(1), S(1)), ON(S(1), S(1)), false));
+    REQUIRE_OK(attend(m, &settings[3], ON(S(2), S(1)), ON(R, S(1)), false));
+    REQUIRE_OK(attend(m, &settings[3], ON(S(2), S(2)), ON(R, R), false));
+    REQUIRE_OK(
+        attend(m, &settings[6], ON(S(0), S(1)), ON(S(0), S(1)), false)); /* two heads of k, each on one rank of two */
+    REQUIRE_OK(attend(m, &settings[6], ON(S(2), S(1)), ON(R, S(1)), false));
+    return attend(m, &settings[4], ON(S(1), S(0)), ON(R, S(0)), false);
 }
+
+/* --- places of k on different ranks ------------------------------------------------------------------------------------ */
+
+static int places_on_a_line(void *arg)
+{
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(*(int *)arg), MESH_NAMES("sp"));
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+        REQUIRE_OK(attend(m, &settings[i], ON(R), ON(S(2)), true));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(2)), ON(S(2)), true));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(0)), ON(S(2)), true));
+    }
+    return 0;
+}
+
+static int places_on_a_grid(void *arg)
+{
+    const int *size = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(size[0], size[1]), MESH_NAMES("a", "b"));
+    for (size_t i = 0; i < ARRAY_SIZE(settings); i++) {
+        REQUIRE_OK(attend(m, &settings[i], ON(R, R), ON(S(2), S(2)), true));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(2), R), ON(R, S(2)), true));
+        REQUIRE_OK(attend(m, &settings[i], ON(R, S(2)), ON(S(2), R), true));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(0), R), ON(S(0), S(2)), true));
+        REQUIRE_OK(attend(m, &settings[i], ON(S(2), S(2)), ON(S(2), S(2)), true));
+    }
+    return 0;
+}
+
+static int places_three_deep(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2, 2), NULL);
+    REQUIRE_OK(attend(m, &settings[0], ON(R, R, R), ON(S(2), S(2), S(2)), true));
+    REQUIRE_OK(attend(m, &settings[3], ON(S(0), S(1), R), ON(S(0), S(1), S(2)), true));
+    REQUIRE_OK(attend(m, &settings[3], ON(S(2), R, S(1)), ON(R, S(2), S(1)), true));
+    return attend(m, &settings[6], ON(S(2), S(0), R), ON(S(2), S(0), S(2)), true);
+}
+
+START_TEST(each_rank_attends_to_its_own_places)
+{
+    for (int n = 2; n <= 8; n += 3) {
+        ranks_run(n, places_on_a_line, &n);
+    }
+}
+END_TEST
+
+START_TEST(places_spread_over_several_mesh_dims)
+{
+    ranks_run(4, places_on_a_grid, (int[]){ 2, 2 });
+    ranks_run(6, places_on_a_grid, (int[]){ 3, 2 });
+    ranks_run(8, places_three_deep, NULL);
+}
+END_TEST
+
+/* What stays where it is: many places and few queries do not move the places, few places and many queries do. */
+static int what_moves(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(4), NULL);
+    const struct setting few = { .q = { 4, { 1, 2, 4, 8 } }, .k = { 4, { 1, 2, 4096, 8 } }, .dtype = MESH_F32 };
+    const struct setting many = { .q = { 4, { 1, 8, 4096, 8 } }, .k = { 4, { 1, 1, 4096, 8 } }, .dtype = MESH_F32 };
+    mesh_placements split[3] = { ON(S(2)), ON(S(2)), ON(S(2)) }, whole_q[3] = { ON(R), ON(S(2)), ON(S(2)) };
+    mesh_dtensor *x[3], *ignored[3];
+    make_inputs(m, &few, whole_q, x, ignored);
+    mesh_comm_reset();
+    mesh_dtensor *y = tiled(&few, x);
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 1 && mesh_comm_count(MESH_COMM_ALL_REDUCE) == 1);
+    REQUIRE(mesh_comm_bytes(MESH_COMM_ALL_GATHER) <= 3 * 8 * sizeof(float)); /* lse of 2 heads and 4 rows */
+    REQUIRE(mesh_backward(mesh_sum(y)) == 0);
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 1 && mesh_comm_count(MESH_COMM_REDUCE_SCATTER) == 0);
+    make_inputs(m, &few, split, x, ignored);
+    mesh_comm_reset();
+    y = tiled(&few, x);
+    REQUIRE(mesh_placements_equal(mesh_placements_of(y), ON(S(2))));
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 2 && mesh_comm_count(MESH_COMM_REDUCE_SCATTER) == 1);
+    make_inputs(m, &many, split, x, ignored);
+    mesh_comm_reset();
+    y = tiled(&many, x);
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 2 && mesh_comm_count(MESH_COMM_REDUCE_SCATTER) == 0);
+    REQUIRE(mesh_comm_bytes(MESH_COMM_ALL_GATHER) == 2 * 3 * 1024 * 8 * sizeof(float));
+    return mesh_placements_equal(mesh_placements_of(y), ON(S(2))) ? 0 : -1;
+}
+
+START_TEST(whichever_is_fewer_bytes_moves)
+{
+    ranks_run(4, what_moves, NULL);
+}
+END_TEST
 
 START_TEST(attention_by_tiles_is_the_formula)
 {
@@ -150,6 +267,9 @@ Suite *test_suite(void)
     tcase_set_timeout(t, 60);
     tcase_add_test(t, attention_by_tiles_is_the_formula);
     tcase_add_test(t, attention_on_two_mesh_dims);
+    tcase_add_test(t, each_rank_attends_to_its_own_places);
+    tcase_add_test(t, places_spread_over_several_mesh_dims);
+    tcase_add_test(t, whichever_is_fewer_bytes_moves);
     suite_add_tcase(s, t);
     return s;
 }
