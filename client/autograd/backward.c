@@ -2,8 +2,14 @@
  *
  * The nodes whose gradient has begun wait in a heap by their number; all that feed an older node are newer.  The order
  * is that of creation, hence the same on all ranks, and so is that of the collectives.
+ *
+ * What is held at once: the gradient of the node whose turn it is and those it gives, those that wait, and of each leaf the one
+ * it keeps.  How many edges lead to a leaf is counted first, so that it is laid out (a pending sum is reduced, a shard cut out)
+ * with the last contribution, and not at the end of the pass.  Saved values go node by node, unless the graph is retained.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/backward.h"
+
+#include <stdatomic.h>
 
 #include "autograd/hooks.h"
 #include "autograd/leaf.h"
@@ -14,11 +20,13 @@
 #include "core/scope.h"
 
 struct backward {
-    VEC(struct grad_node *) heap; /* the highest number first; owned references */
-    VEC(struct leaf_sum) leaves;  /* in the order they were met */
-    struct map index;             /* leaf -> 1 + its place in leaves */
-    const char *name;             /* what stands in error records */
-    bool retains;                 /* the graph stays */
+    VEC(struct grad_node *) heap;  /* the highest number first; owned references */
+    VEC(struct leaf_sum) leaves;   /* in the order they were met */
+    struct map index;              /* leaf -> 1 + its place in leaves */
+    VEC(struct grad_node *) found; /* whose edges are still to be counted; of the graph */
+    uint64_t pass;                 /* its number */
+    const char *name;              /* what stands in error records */
+    bool retains;                  /* the graph stays */
 };
 
 static void swap(struct grad_node **a, struct grad_node **b)
@@ -72,6 +80,42 @@ static struct leaf_sum *leaf_of(struct backward *b, mesh_dtensor *leaf)
     return map_set(&b->index, &leaf, sizeof leaf, (void *)(uintptr_t)b->leaves.n, NULL) < 0 ? NULL : s;
 }
 
+/* --- how many contributions each leaf will get ------------------------------------------------------------------------ */
+
+static int count_edge(struct backward *b, const struct grad_edge *e)
+{
+    if (e->node != NULL && e->node->counted_by != b->pass) {
+        e->node->counted_by = b->pass;
+        struct grad_node **last = VEC_PUSH(&b->found);
+        if (last == NULL) {
+            return err_no_memory(b->found.n * sizeof *last, "the nodes of a backward pass");
+        }
+        *last = e->node;
+    }
+    struct leaf_sum *s = e->leaf != NULL ? leaf_of(b, e->leaf) : NULL;
+    if (e->leaf != NULL && s == NULL) {
+        return err_status();
+    }
+    if (s != NULL) {
+        s->n_missing++;
+    }
+    return 0;
+}
+
+static int count_edges(struct backward *b, const struct grad_edge *start)
+{
+    int r = count_edge(b, start);
+    while (r == 0 && b->found.n > 0) {
+        const struct grad_node *node = b->found.at[--b->found.n];
+        for (int i = 0; r == 0 && i < OP_MAX_INPUTS; i++) {
+            r = count_edge(b, &node->edge[i]);
+        }
+    }
+    return r;
+}
+
+/* --- the walk --------------------------------------------------------------------------------------------------------- */
+
 static int deliver(struct backward *b, const struct grad_edge *to, mesh_dtensor *dx, bool is_shared)
 {
     if (to->node != NULL) {
@@ -83,7 +127,9 @@ static int deliver(struct backward *b, const struct grad_edge *to, mesh_dtensor 
         return err_status();
     }
     s->is_shared = s->sum == NULL && is_shared;
-    return gradient_add(&s->sum, dx);
+    s->n_missing--;
+    int r = gradient_add(&s->sum, dx);
+    return r < 0 || s->n_missing > 0 ? r : leaf_finish(s, b->name);
 }
 
 /* Whether dx i is not a value of its own: passed through from dy, or the same as another input's. */
@@ -169,18 +215,11 @@ static int walk(struct backward *b, mesh_scope *scope)
     return r;
 }
 
-static int finish(struct backward *b)
+static void commit(struct backward *b)
 {
-    for (size_t i = 0; i < b->leaves.n; i++) {
-        int r = leaf_finish(&b->leaves.at[i], b->name);
-        if (r < 0) {
-            return r;
-        }
-    }
     for (size_t i = 0; i < b->leaves.n; i++) {
         leaf_commit(&b->leaves.at[i]);
     }
-    return 0;
 }
 
 static void fini(struct backward *b)
@@ -194,16 +233,23 @@ static void fini(struct backward *b)
     }
     VEC_FINI(&b->heap);
     VEC_FINI(&b->leaves);
+    VEC_FINI(&b->found);
     map_fini(&b->index);
 }
 
 int backward_run(const char *name, mesh_scope *scope, mesh_dtensor *y, mesh_dtensor *seed, bool retains)
 {
-    struct backward b = { .index = MAP_INIT, .name = name, .retains = retains };
+    static atomic_uint_fast64_t last_pass;
+    struct backward b = {
+        .index = MAP_INIT, .name = name, .pass = atomic_fetch_add(&last_pass, 1) + 1, .retains = retains
+    };
     struct grad_edge start = { .node = y->node, .leaf = y->node == NULL ? y : NULL };
-    int r = deliver(&b, &start, seed, true);
+    int r = count_edges(&b, &start);
+    r = r < 0 ? r : deliver(&b, &start, seed, true);
     r = r < 0 ? r : walk(&b, scope);
-    r = r < 0 ? r : finish(&b);
+    if (r == 0) {
+        commit(&b);
+    }
     fini(&b);
     return r;
 }

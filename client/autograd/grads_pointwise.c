@@ -73,9 +73,9 @@ const struct gradient g_add_scalar = { add_scalar, { 0 } };
 
 static void relu(struct grad_call *c)
 {
-    c->dx[0] = grad_op2(OP_relu_backward, c->dy, c->node->in[0], NULL);
+    c->dx[0] = grad_op2(OP_relu_backward, c->dy, c->node->out, NULL); /* which is above 0 where the input is */
 }
-const struct gradient g_relu = { relu, { NEEDS_IN0 } };
+const struct gradient g_relu = { relu, { NEEDS_OUT } };
 
 static void gelu(struct grad_call *c)
 {

@@ -140,6 +140,8 @@ int leaf_finish(struct leaf_sum *s, const char *name)
     if (g == NULL) {
         return err_status();
     }
+    dtensor_unref(s->sum);
+    s->sum = NULL;
     s->total = s->leaf->grad != NULL ? dtensor_ref(s->leaf->grad) : NULL;
     return gradient_add(&s->total, g);
 }

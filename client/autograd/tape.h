@@ -49,7 +49,8 @@ struct grad_node {
     mesh_shape in_shape[OP_MAX_INPUTS];
     mesh_placements in_placements[OP_MAX_INPUTS];
     bool is_used_up;
-    uint8_t completes; /* bit d: a gradient that is pending on mesh dim d is reduced before it goes on */
+    uint64_t counted_by;    /* the last backward pass that came by (backward.c) */
+    uint8_t completes;      /* bit d: a gradient that is pending on mesh dim d is reduced before it goes on */
     void *hooks;            /* hooks.h; owned */
     mesh_dtensor *grad;     /* of the output, while a backward pass runs; owned reference */
     struct grad_node *next; /* while it is being freed */
