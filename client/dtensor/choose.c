@@ -166,11 +166,42 @@ static int consider(struct chooser *c, const int *rule)
     return r;
 }
 
+static bool stays(const struct chooser *c, int m, const struct rule *r)
+{
+    bool is_now = true;
+    for (int i = 0; i < c->s->n_in; i++) {
+        is_now = is_now && (!c->s->has[i] || is_same(r->in[i], c->now[i].at[m]));
+    }
+    return is_now;
+}
+
+/* From mesh dim m on, the rules that take the inputs as they are.  One mesh dim after another may miss them: of what the first
+ * leaves to the others, another rule may look cheaper. */
+static int consider_staying(struct chooser *c, int m, int *rule)
+{
+    int r = 0;
+    if (m == c->mesh_ndim || m == MESH_MAX_MESH_NDIM) {
+        return consider(c, rule);
+    }
+    for (int k = 0; r == 0 && k < c->rules[m].n && !(c->has_best && c->best.cost <= 0); k++) {
+        rule[m] = k;
+        r = stays(c, m, &c->rules[m].at[k]) ? consider_staying(c, m + 1, rule) : 0;
+    }
+    return r;
+}
+
 /* One mesh dim after another, the others as found so far (whole at first, which is always right). */
 static int choose_greedily(struct chooser *c)
 {
     int rule[MESH_MAX_MESH_NDIM] = { 0 };
-    int r = consider(c, rule);
+    int r = consider_staying(c, 0, rule);
+    if (r < 0 || (c->has_best && c->best.cost <= 0)) {
+        return r;
+    }
+    memset(rule, 0, sizeof rule);
+    c->has_best = false;
+    c->limit = DBL_MAX;
+    r = consider(c, rule);
     for (int m = 0; r == 0 && m < c->mesh_ndim; m++) {
         int best = rule[m];
         for (int k = 0; r == 0 && k < c->rules[m].n; k++) {

@@ -260,8 +260,25 @@ static int64_t *list_elements(mesh_shape whole, const struct cut *c, const int *
     return elements;
 }
 
+static bool has_pending(const mesh_placements *p)
+{
+    bool has = false;
+    for (int m = 0; m < p->n; m++) {
+        has = has || p->at[m].kind == MESH_IS_PARTIAL;
+    }
+    return has;
+}
+
+/* Bits, not numbers: the greatest i64 is no double. */
+static void copy_element(struct mesh_tensor *to, int64_t i, const struct mesh_tensor *from, int64_t element)
+{
+    size_t size = dtype_size(to->dtype);
+    memcpy((char *)to->data + (size_t)i * size, (const char *)from->data + (size_t)element * size, size);
+}
+
 struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *c, int rank, enum split split)
 {
+    bool is_cut = !has_pending(&c->p);
     int at[MESH_MAX_MESH_NDIM];
     int64_t n;
     cut_coordinate(c, rank, at);
@@ -269,11 +286,12 @@ struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *
     struct mesh_tensor *part = tensor_new(layout_local_shape(whole->shape, c->size, at, &c->p), whole->dtype);
     must(part != NULL && part->n == n);
     for (int64_t i = 0; i < n; i++) {
-        double v = tensor_number(whole, elements[i]);
-        if (split == SPLIT_UNEVEN) {
-            set_part(part, i, elements[i], v, c, at);
+        if (is_cut) {
+            copy_element(part, i, whole, elements[i]);
+        } else if (split == SPLIT_UNEVEN) {
+            set_part(part, i, elements[i], tensor_number(whole, elements[i]), c, at);
         } else {
-            set_value_or_neutral(part, i, v, c, at);
+            set_value_or_neutral(part, i, tensor_number(whole, elements[i]), c, at);
         }
     }
     free(elements);
@@ -430,4 +448,13 @@ bool numbers_are_near(double a, double b, double tolerance)
     }
     double scale = fabs(a) > fabs(b) ? fabs(a) : fabs(b);
     return fabs(a - b) <= tolerance * (scale > 1 ? scale : 1);
+}
+
+bool tensors_are_near(const struct mesh_tensor *a, const struct mesh_tensor *b, double tolerance)
+{
+    bool is_near = shape_equal(a->shape, b->shape) && a->dtype == b->dtype;
+    for (int64_t i = 0; is_near && i < a->n; i++) {
+        is_near = numbers_are_near(tensor_number(a, i), tensor_number(b, i), tolerance);
+    }
+    return is_near;
 }

@@ -47,6 +47,7 @@ int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layou
 int64_t layouts_count(mesh_shape s, mesh_dtype t, int ndim);
 mesh_placements layout_numbered(mesh_shape s, mesh_dtype t, int ndim, int64_t number);
 
-bool numbers_are_near(double a, double b, double tolerance); /* NaN is near NaN */
+bool numbers_are_near(double a, double b, double tolerance);                                       /* NaN is near NaN */
+bool tensors_are_near(const struct mesh_tensor *a, const struct mesh_tensor *b, double tolerance); /* and alike */
 
 #endif

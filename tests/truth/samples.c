@@ -268,6 +268,15 @@ bool sample_has_dim(const struct sample *s)
     }
 }
 
+int sample_siblings(const struct sample *s)
+{
+    int n = 0;
+    for (int k = 0; k < n_samples; k++) {
+        n += samples[k].op == s->op;
+    }
+    return n;
+}
+
 bool sample_is_index(const struct sample *s, int i)
 {
     const struct trial t = { .sample = s, .op = &op_table[s->op] };

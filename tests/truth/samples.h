@@ -29,6 +29,8 @@ void trial_fini(struct trial *t);
 /* The sample's attr.dim[0] names a dim of input 0. */
 bool sample_has_dim(const struct sample *s);
 
+int sample_siblings(const struct sample *s); /* how many samples its operator has */
+
 /* Input i names classes or places, rather than being computed with. */
 bool sample_is_index(const struct sample *s, int i);
 

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 
-#define MAX_COUNTS 16
+#define MAX_COUNTS 32
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define LESS 4

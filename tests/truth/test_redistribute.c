@@ -109,15 +109,6 @@ static mesh_dtensor *from_parts(const struct mesh_tensor *whole, mesh_device_mes
     return dtensor_new(m, whole->shape, whole->dtype, p, cut_part(whole, &c, place_on(m), SPLIT_UNEVEN));
 }
 
-static bool tensors_are_near(const struct mesh_tensor *a, const struct mesh_tensor *b)
-{
-    bool is_near = shape_equal(a->shape, b->shape);
-    for (int64_t i = 0; is_near && i < a->n; i++) {
-        is_near = numbers_are_near(tensor_number(a, i), tensor_number(b, i), TOLERANCE);
-    }
-    return is_near;
-}
-
 static bool is_pending(const mesh_placements *p)
 {
     for (int i = 0; i < p->n; i++) {
@@ -136,7 +127,7 @@ static int check_result(const struct mesh_tensor *whole, mesh_dtensor *y, const 
     struct mesh_tensor *got = pending ? dtensor_full(y) : tensor_ref(y->local);
     struct mesh_tensor *want =
         pending ? tensor_ref((struct mesh_tensor *)whole) : cut_part(whole, &c, place_on(y->mesh), SPLIT_UNEVEN);
-    bool is_right = got && tensors_are_near(got, want) &&
+    bool is_right = got && tensors_are_near(got, want, TOLERANCE) &&
                     shape_equal(y->local->shape, layout_local_shape(whole->shape, c.size, y->mesh->coordinate, &c.p));
     tensor_unref(got);
     tensor_unref(want);

@@ -11,6 +11,7 @@
 #include "harness/check_main.h"
 #include "tensor/shape.h"
 #include "truth/claim.h"
+#include "truth/combos.h"
 #include "truth/missing.h"
 #include "truth/share.h"
 
@@ -142,37 +143,10 @@ static const struct mesh choice_meshes[] = {
     { "choices on 1x2x3", 3, { 1, 2, 3 }, 12 },
 };
 
-static int64_t count_inputs(const struct trial *t, const struct mesh *m)
-{
-    int64_t total = 1;
-    for (int i = 0; i < t->sample->n_in; i++) {
-        total *= layouts_count(t->shapes.in[i], t->shapes.in_dtype[i], m->ndim);
-    }
-    return total;
-}
-
-/* false: not layouts. */
-static bool lay_out(const struct trial *t, const struct mesh *m, int64_t number, mesh_placements *ret_now)
-{
-    for (int i = 0; i < t->sample->n_in; i++) {
-        int64_t n = layouts_count(t->shapes.in[i], t->shapes.in_dtype[i], m->ndim);
-        ret_now[i] = layout_numbered(t->shapes.in[i], t->shapes.in_dtype[i], m->ndim, number % n);
-        number /= n;
-        if (placements_mix_reductions(&ret_now[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static void try_choice(const struct trial *t, const struct mesh *m, int64_t number)
+static void try_choice(const struct trial *t, const struct mesh *m, const mesh_placements *now)
 {
     char text[CLAIM_TEXT_BYTES];
-    mesh_placements now[OP_MAX_INPUTS] = { { .n = 0 } };
     struct op_choice choice;
-    if (!lay_out(t, m, number, now)) {
-        return;
-    }
     if (op_choose(t->op, &t->shapes, m->ndim, m->size, now, &choice) < 0) {
         ck_abort_msg("%s: %s", t->op->name, mesh_last_error()->message);
     }
@@ -187,13 +161,72 @@ static void try_choice(const struct trial *t, const struct mesh *m, int64_t numb
 START_TEST(what_dispatch_chooses_is_right)
 {
     struct trial t;
+    struct combos combos;
+    mesh_placements now[OP_MAX_INPUTS] = { { .n = 0 } };
     for (size_t k = 0; k < ARRAY_SIZE(choice_meshes); k++) {
         const struct mesh *m = &choice_meshes[k];
         trial_init(&t, &samples[_i], m->ndim);
-        struct share share = share_of(m->name, count_inputs(&t, m), m->most);
+        combos_init(&combos, &t, m->ndim);
+        struct share share = share_of(m->name, combos.total, m->most);
         for (int64_t number; share_next(&share, &number);) {
-            try_choice(&t, m, number);
+            combos_take(&combos, number, NULL, now);
+            try_choice(&t, m, now);
         }
+        combos_fini(&combos);
+        trial_fini(&t);
+    }
+}
+END_TEST
+
+static const struct mesh view_meshes[] = {
+    { "views on 2x3", 2, { 2, 3 }, 200 },
+    { "views on 2x2x2", 3, { 2, 2, 2 }, 200 },
+    { "views on 1x2x3", 3, { 1, 2, 3 }, 200 },
+    { "views on 2x1x4", 3, { 2, 1, 4 }, 200 },
+};
+
+/* Some layout of the result has the very parts that the input has under `now`. */
+static bool has_exact_result(const struct trial *t, const struct mesh *m, const mesh_placements *now)
+{
+    int64_t total = layouts_count(t->shapes.out[0], t->shapes.out_dtype[0], m->ndim);
+    bool has_one = false;
+    for (int64_t k = 0; !has_one && k < total; k++) {
+        mesh_placements out = layout_numbered(t->shapes.out[0], t->shapes.out_dtype[0], m->ndim, k);
+        bool is_pending_alike = true;
+        for (int d = 0; d < m->ndim; d++) {
+            is_pending_alike = is_pending_alike &&
+                               (now->at[d].kind == MESH_IS_PARTIAL) == (out.at[d].kind == MESH_IS_PARTIAL) &&
+                               (out.at[d].kind != MESH_IS_PARTIAL || now->at[d].op == out.at[d].op);
+        }
+        has_one = is_pending_alike && reshape_is_exact(t->shapes.in[0], t->shapes.out[0], m->ndim, m->size, now, &out);
+    }
+    return has_one;
+}
+
+static void try_views(const struct trial *t, const struct mesh *m)
+{
+    char text[COMBO_TEXT_BYTES];
+    struct combos combos;
+    struct op_choice choice;
+    mesh_placements now[OP_MAX_INPUTS];
+    combos_init(&combos, t, m->ndim);
+    struct share share = share_of(m->name, combos.total, m->most);
+    for (int64_t number; share_next(&share, &number);) {
+        combos_take(&combos, number, NULL, now);
+        ck_assert_int_eq(op_choose(t->op, &t->shapes, m->ndim, m->size, now, &choice), 0);
+        if (choice.cost > 0 && has_exact_result(t, m, now)) {
+            ck_abort_msg("%s: %s moves elements although none need to", m->name, combo_text(t, now, text, sizeof text));
+        }
+    }
+    combos_fini(&combos);
+}
+
+START_TEST(a_reshape_moves_nothing_where_the_parts_are_the_same)
+{
+    struct trial t;
+    for (size_t k = 0; samples[_i].op == OP_reshape && k < ARRAY_SIZE(view_meshes); k++) {
+        trial_init(&t, &samples[_i], view_meshes[k].ndim);
+        try_views(&t, &view_meshes[k]);
         trial_fini(&t);
     }
 }
@@ -324,6 +357,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, each_strided_rule_is_right, 0, n_samples);
     tcase_add_loop_test(t, products_of_rules_are_right, 0, n_samples);
     tcase_add_loop_test(t, what_dispatch_chooses_is_right, 0, n_samples);
+    tcase_add_loop_test(t, a_reshape_moves_nothing_where_the_parts_are_the_same, 0, n_samples);
     tcase_add_loop_test(t, negative_dims_are_the_same_dims, 0, n_samples);
     tcase_add_loop_test(t, a_rule_that_is_taken_away_is_missed, 0, 7);
     tcase_add_loop_test(t, seeded_mistakes_are_caught, 0, 10);
