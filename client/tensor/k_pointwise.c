@@ -3,8 +3,8 @@
  * The formulas are the EXPR_ lines; each is expanded for the dtypes its table names.  f32 is computed in f32, integers wrap.
  * An output never is one of the inputs.
  *
- *     gelu(x)      = x Phi(x),  Phi(x) = (1 + erf(x / sqrt 2)) / 2,  Phi'(x) = exp(-x^2 / 2) / sqrt(2 pi)
- *     gelu_tanh(x) = x (1 + tanh(u)) / 2,  u = sqrt(2 / pi) (x + 0.044715 x^3)
+ *     gelu(x)      = x Phi(x),  Phi(x) = (1 + erf(x / sqrt 2)) / 2
+ *     gelu_tanh(x) = x (1 + tanh(u)) / 2 = x / (1 + exp(-2 u)),  u = sqrt(2 / pi) (x + 0.044715 x^3)
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -18,10 +18,10 @@
 #include "tensor/walk.h"
 #include "base/vector.h"
 
-#define SQRT_HALF       0.70710678118654752440
-#define SQRT_2_OVER_PI  0.79788456080286535588
-#define SQRT_1_OVER_2PI 0.39894228040143267794
-#define GELU_CUBIC      0.044715
+/* Of gelu_tanh: 2 sqrt(2 / pi), the same times 0.044715, and where nothing more happens. */
+#define LINE 1.59576912160573071176
+#define CUBE 0.07135481627260025877
+#define FAR  30.0
 
 /* --- two inputs, broadcast -------------------------------------------------------------------------------------- */
 
@@ -35,8 +35,7 @@ typedef void (*binary_row)(void *out, const void *a, int64_t step_a, const void 
 #define EXPR_div(T, U, a, b) ((a) / (b))
 #define EXPR_relu_backward(T, U, dy, x) ((x) <= 0 ? (T)0 : (dy))
 #define EXPR_tanh_backward(T, U, dy, y) ((dy) * ((T)1 - (y) * (y)))
-#define EXPR_gelu_erf_backward(T, U, dy, x)                                                                \
-    ((dy) * ((T)0.5 * ((T)1 + erf((x) * (T)SQRT_HALF)) + (x) * (T)SQRT_1_OVER_2PI * exp((T)-0.5 * (x) * (x))))
+#define EXPR_gelu_erf_backward(T, U, dy, x) ((dy) * gelu_slope(x))
 #define EXPR_gelu_tanh_backward(T, U, dy, x) ((dy) * gelu_tanh_slope_##T(x))
 
 #define BINARY_KERNELS(X)                \
@@ -49,18 +48,19 @@ typedef void (*binary_row)(void *out, const void *a, int64_t step_a, const void 
     X(gelu_erf_backward, FLOAT_TYPES)    \
     X(gelu_tanh_backward, FLOAT_TYPES)
 
-#define GELU_TANH(D, T, U, unused)                                                  \
-    static T gelu_tanh_##T(T x)                                                     \
-    {                                                                               \
-        T u = (T)SQRT_2_OVER_PI * (x + (T)GELU_CUBIC * x * x * x);                  \
-        return (T)0.5 * x * ((T)1 + tanh(u));                                       \
-    }                                                                               \
-    static T gelu_tanh_slope_##T(T x)                                               \
-    {                                                                               \
-        T u  = (T)SQRT_2_OVER_PI * (x + (T)GELU_CUBIC * x * x * x);                 \
-        T du = (T)SQRT_2_OVER_PI * ((T)1 + (T)(3 * GELU_CUBIC) * x * x);            \
-        T t  = tanh(u);                                                             \
-        return (T)0.5 * ((T)1 + t) + (T)0.5 * x * ((T)1 - t * t) * du;              \
+#define GELU_TANH(D, T, U, unused)                                                           \
+    VECTOR_INLINE T gelu_tanh_##T(T x)                                                       \
+    {                                                                                        \
+        return x / ((T)1 + exp_beside_one(-x * fma((T)CUBE, x * x, (T)LINE)));               \
+    }                                                                                        \
+    VECTOR_INLINE T gelu_tanh_slope_##T(T x)                                                 \
+    {                                                                                        \
+        T near = x < (T)-FAR ? (T)-FAR : x; /* beyond, it is 0 or 1 */                       \
+        near = near > (T)FAR ? (T)FAR : near;                                                \
+        T square = near * near;                                                              \
+        T s = sigmoid(near * fma((T)CUBE, square, (T)LINE));                                 \
+        T inner = near * fma((T)(3 * CUBE), square, (T)LINE); /* x times the slope of what s is of */ \
+        return fma(s * ((T)1 - s), inner, s);                                                \
     }
 FLOAT_TYPES(GELU_TANH, 0)
 
@@ -167,7 +167,7 @@ typedef void (*unary_row)(void *out, const void *x, double value, int64_t n);
 #define EXPR_add_scalar(T, U, x, v) ((T)((U)(x) + (U)(v)))
 #define EXPR_relu(T, U, x, v)       (!((x) <= 0) ? (x) : (T)0) /* NaN stays */
 #define EXPR_tanh(T, U, x, v)       (tanh(x))
-#define EXPR_gelu_erf(T, U, x, v)   ((T)0.5 * (x) * ((T)1 + erf((x) * (T)SQRT_HALF)))
+#define EXPR_gelu_erf(T, U, x, v)   (gelu(x))
 #define EXPR_gelu_tanh(T, U, x, v)  (gelu_tanh_##T(x))
 
 #define UNARY_KERNELS(X)           \

@@ -4,7 +4,7 @@
  *     radius = sqrt(-2 log((u + 1) / 2^32))      (0, 1]: the logarithm is finite
  *     angle  = w / 2^32 turns                    = q quarter turns and t, |t| <= 1/2, of one: exact, as w is whole
  *     even index: radius cos(angle)              odd index: radius sin(angle)
- * Only additions, multiplications, divisions and roots, none of them fused: the same bits on every machine.
+ * Only additions, multiplications, divisions, roots and fma(): the same bits on every machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/random.h"
 
@@ -77,38 +77,38 @@ void random_bits(const struct random_range *r, uint32_t *ret_bits)
 /* --- Box and Muller -------------------------------------------------------------------------------------------------- */
 
 /* Signed, so that a vector of them becomes numbers in one step. */
-static inline double number_of(uint32_t w)
+VECTOR_INLINE double number_of(uint32_t w)
 {
     return (double)(int32_t)(w ^ 0x80000000U) + 0x1p31;
 }
 
-static inline double radius_of(uint32_t u)
+VECTOR_INLINE double radius_of(uint32_t u)
 {
     return sqrt(-2.0 * log_f64((number_of(u) + 1.0) * 0x1p-32));
 }
 
 /* Of t quarter turns, |t| <= 1/2. */
-static inline double sine(double t)
+VECTOR_INLINE double sine(double t)
 {
     double z = t * t, s = 5.6339337815378539538e-8;
-    s = s * z - 3.598643352982309702e-6;
-    s = s * z + 0.00016044115074219091052;
-    s = s * z - 0.0046817541323409759917;
-    s = s * z + 0.079692626246043003134;
-    s = s * z - 0.64596409750624431573;
-    return t * (s * z + 1.5707963267948966143);
+    s = fma(s, z, -3.598643352982309702e-6);
+    s = fma(s, z, 0.00016044115074219091052);
+    s = fma(s, z, -0.0046817541323409759917);
+    s = fma(s, z, 0.079692626246043003134);
+    s = fma(s, z, -0.64596409750624431573);
+    return t * fma(s, z, 1.5707963267948966143);
 }
 
-static inline double cosine(double t)
+VECTOR_INLINE double cosine(double t)
 {
     double z = t * t, c = -6.3212568696285884105e-9;
-    c = c * z + 4.7106097267578230119e-7;
-    c = c * z - 0.000025202036770460258445;
-    c = c * z + 0.00091926027418315572082;
-    c = c * z - 0.020863480763311209103;
-    c = c * z + 0.2536695079010467091;
-    c = c * z - 1.2337005501361698118;
-    return c * z + 1.0;
+    c = fma(c, z, 4.7106097267578230119e-7);
+    c = fma(c, z, -0.000025202036770460258445);
+    c = fma(c, z, 0.00091926027418315572082);
+    c = fma(c, z, -0.020863480763311209103);
+    c = fma(c, z, 0.2536695079010467091);
+    c = fma(c, z, -1.2337005501361698118);
+    return fma(c, z, 1.0);
 }
 
 static VECTOR_ROW(transform, (const uint32_t *words, int64_t n_pairs, double *restrict out), (words, n_pairs, out))

@@ -10,6 +10,28 @@
 
 #define N_POINTS 200000
 
+/* What the C library does not have, from what it has. */
+#define EXACT(T, suffix)                                                                                               \
+    static T exact_sigmoid##suffix(T x)                                                                                \
+    {                                                                                                                  \
+        return 1 / (1 + (exp##suffix)(-x));                                                                            \
+    }                                                                                                                  \
+    static T exact_softplus##suffix(T x)                                                                               \
+    {                                                                                                                  \
+        return (log1p##suffix)((exp##suffix)(x > 0 ? -x : x)) + (x > 0 ? x : 0);                                       \
+    }                                                                                                                  \
+    static T exact_gelu##suffix(T x)                                                                                   \
+    {                                                                                                                  \
+        return x * (erfc##suffix)(-x * (T)0.70710678118654752440084436210484904L) / 2;                                 \
+    }                                                                                                                  \
+    static T exact_gelu_slope##suffix(T x)                                                                             \
+    {                                                                                                                  \
+        return (erfc##suffix)(-x * (T)0.70710678118654752440084436210484904L) / 2 +                                    \
+               x * (exp##suffix)(-x * x / 2) * (T)0.39894228040143267793994605993438187L;                              \
+    }
+EXACT(double, )
+EXACT(long double, l)
+
 /* Of float in double, of double in long double (where the C library's has more bits than double: x86-64 and aarch64 do). */
 static const struct {
     const char *name;
@@ -33,6 +55,13 @@ static const struct {
     { "sin near 0", sin_f32, (sin), -4, 4 },
     { "cos", cos_f32, (cos), -(float)TRIG_BOUND, (float)TRIG_BOUND },
     { "cos near 0", cos_f32, (cos), -4, 4 },
+    { "sigmoid", sigmoid_f32, exact_sigmoid, -87, 20 },
+    { "softplus", softplus_f32, exact_softplus, -87, 20 },
+    { "softplus near 0", softplus_f32, exact_softplus, -2, 2 },
+    { "gelu", gelu_f32, exact_gelu, -13, 13 },
+    { "gelu near 0", gelu_f32, exact_gelu, -1, 1 },
+    { "gelu_slope", gelu_slope_f32, exact_gelu_slope, -0.5F, 13 },
+    { "gelu_slope below its zero", gelu_slope_f32, exact_gelu_slope, -12, -1 },
 };
 static const struct {
     const char *name;
@@ -56,6 +85,13 @@ static const struct {
     { "sin near 0", sin_f64, sinl, -4, 4 },
     { "cos", cos_f64, cosl, -TRIG_BOUND, TRIG_BOUND },
     { "cos near 0", cos_f64, cosl, -4, 4 },
+    { "sigmoid", sigmoid_f64, exact_sigmoidl, -708, 40 },
+    { "softplus", softplus_f64, exact_softplusl, -700, 40 },
+    { "softplus near 0", softplus_f64, exact_softplusl, -2, 2 },
+    { "gelu", gelu_f64, exact_gelul, -9, 9 },
+    { "gelu near 0", gelu_f64, exact_gelul, -1, 1 },
+    { "gelu_slope", gelu_slope_f64, exact_gelu_slopel, -0.5, 9 },
+    { "gelu_slope below its zero", gelu_slope_f64, exact_gelu_slopel, -9, -1 },
 };
 
 /* In units of the last place of the exact result. */
@@ -64,12 +100,17 @@ static double error_of(long double got, long double want, int digits)
     return want == 0 ? fabs((double)got) : (double)(fabsl(got - want) / ldexpl(1, ilogbl(want) - digits + 1));
 }
 
+/* 2, but where there is more said. */
 static double bound_of(const char *name)
 {
-    static const char *const three[] = { "tanh", "erf", "sin", "cos" };
+    static const struct {
+        const char *name;
+        double bound;
+    } more[] = { { "tanh", 3 },    { "erf", 3 },      { "sin", 3 },  { "cos", 3 },
+                 { "sigmoid", 3 }, { "softplus", 3 }, { "gelu", 10 } };
     double bound = 2;
-    for (size_t i = 0; i < sizeof three / sizeof three[0]; i++) {
-        bound = strncmp(name, three[i], strlen(three[i])) == 0 ? 3 : bound;
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        bound = strncmp(name, more[i].name, strlen(more[i].name)) == 0 ? more[i].bound : bound;
     }
     return bound;
 }
@@ -112,6 +153,10 @@ END_TEST
         ck_assert(erf_##F(inf) == 1 && erf_##F(-inf) == -1 && erf_##F(0) == 0 && isnan(erf_##F(nan)));                 \
         ck_assert(signbit(tanh_##F((T)-0.0)) && signbit(erf_##F((T)-0.0)));                                            \
         ck_assert(signbit(expm1_##F((T)-0.0)) && signbit(log1p_##F((T)-0.0)));                                         \
+        ck_assert(sigmoid_##F(inf) == 1 && sigmoid_##F(-inf) == 0 && isnan(sigmoid_##F(nan)));                         \
+        ck_assert(softplus_##F(inf) == inf && softplus_##F(-inf) == 0 && isnan(softplus_##F(nan)));                    \
+        ck_assert(gelu_##F(inf) == inf && gelu_##F(-inf) == 0 && gelu_##F(-1e30F) == 0 && isnan(gelu_##F(nan)));       \
+        ck_assert(gelu_slope_##F(inf) == 1 && gelu_slope_##F(-inf) == 0 && isnan(gelu_slope_##F(nan)));                \
     }
 ENDS(float, f32)
 ENDS(double, f64)

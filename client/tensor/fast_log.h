@@ -1,0 +1,124 @@
+/* client/tensor/fast_log.h - logarithms in loops that the compiler can make vector loops: see fast_math.h.
+ *
+ *     x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2)
+ *     log    f32: k ln 2 + f - f^2 / 2 + f^3 L(f)
+ *            f64: s = f / (2 + f), h = f^2 / 2, R = s^2 L(s^2):  k ln 2 + f - (h - s (h + R))
+ *     log1p  1 + x = u + c exactly, u rounded: log(u) with f + c / 2^k for f
+ *     softplus  max(x, 0) + log1p(e), e = exp(-|x|); log1p(e) = 2 artanh(s) = 2 s + 2 s^3 A(s^2), s = e / (2 + e)
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TENSOR_FAST_LOG_H
+#define TENSOR_FAST_LOG_H
+
+#include <float.h>
+
+#include "tensor/fast_exp.h"
+
+#define F32_SQRT_HALF 0x3f3504f3U /* bits */
+#define F64_SQRT_HALF 0x3fe6a09e667f3bcdU
+
+VECTOR_INLINE float log_sum_f32(float k, float f)
+{
+    float l = -0x1.38ba38p-4F;
+    l = fmaf(l, f, 0x1.055ca2p-3F);
+    l = fmaf(l, f, -0x1.0d84ecp-3F);
+    l = fmaf(l, f, 0x1.22d9e8p-3F);
+    l = fmaf(l, f, -0x1.547248p-3F);
+    l = fmaf(l, f, 0x1.99a00ap-3F);
+    l = fmaf(l, f, -0x1.000226p-2F);
+    l = fmaf(l, f, 0x1.555554p-2F);
+    l = fmaf(l, f, -0.5F);
+    float low = fmaf(f * f, l, k * -0x1.05c61p-29F); /* ln 2 in two parts */
+    return fmaf(k, 0x1.62e43p-1F, f + low);
+}
+
+/* y, but what log has of an argument that is no number above 0. */
+VECTOR_INLINE float log_ends_f32(float x, float y)
+{
+    y = x < INFINITY ? y : x;
+    return x > 0 ? y : x == 0 ? -INFINITY : NAN;
+}
+
+VECTOR_INLINE float log_f32(float x)
+{
+    float normal = x < FLT_MIN ? x * 0x1p25F : x;
+    uint32_t bits = float_bits(normal) + (F32_ONE - F32_SQRT_HALF);
+    float k = (float)(int32_t)(bits >> 23) - (x < FLT_MIN ? 152.0F : 127.0F);
+    float f = float_of_bits((bits & 0x7fffffU) + F32_SQRT_HALF) - 1.0F;
+    return log_ends_f32(x, log_sum_f32(k, f));
+}
+
+VECTOR_INLINE float log1p_f32(float x)
+{
+    float u = 1.0F + x, c = x - (u - 1.0F);
+    uint32_t bits = float_bits(u) + (F32_ONE - F32_SQRT_HALF), k = bits & 0xff800000U;
+    float f = float_of_bits((bits & 0x7fffffU) + F32_SQRT_HALF) - 1.0F;
+    f = fmaf(c, float_of_bits(2 * F32_ONE - k), f); /* c is 0 where 2^-k is no number */
+    float y = log_sum_f32((float)(int32_t)(k >> 23) - 127.0F, f);
+    return copysignf(log_ends_f32(u, y), x);
+}
+
+VECTOR_INLINE float softplus_f32(float x)
+{
+    float size = fabsf(x), e = exp_joined_f32(exp_parts_f32(size > 104.0F ? -104.0F : -size, 0.0F), 0x1p-64F);
+    float s = e / (2.0F + e), z = s * s, twice = s + s, a = 0x1.1ef86ep-3F;
+    a = fmaf(a, z, 0x1.1eb616p-3F);
+    a = fmaf(a, z, 0x1.99d27ap-3F);
+    a = fmaf(a, z, 0x1.5555p-2F);
+    return fmaf(twice * z, a, twice) + (x < 0 ? 0.0F : x);
+}
+
+VECTOR_INLINE double log_sum_f64(double k, double f)
+{
+    double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f, l = 0x1.2f0581df70237p-3;
+    l = fma(l, z, 0x1.39a1b7c0d6701p-3);
+    l = fma(l, z, 0x1.74663f04ff4f0p-3);
+    l = fma(l, z, 0x1.c71c5208d9a05p-3);
+    l = fma(l, z, 0x1.24924941f1b12p-2);
+    l = fma(l, z, 0x1.999999997fdb2p-2);
+    l = fma(l, z, 0x1.5555555555592p-1);
+    double low = fma(s, fma(z, l, h), k * 0x1.abc9e3b39803fp-56) - h;
+    return fma(k, 0x1.62e42fefa39efp-1, f + low);
+}
+
+VECTOR_INLINE double log_ends_f64(double x, double y)
+{
+    y = x < (double)INFINITY ? y : x;
+    return x > 0 ? y : x == 0 ? -(double)INFINITY : (double)NAN;
+}
+
+VECTOR_INLINE double log_f64(double x)
+{
+    double normal = x < DBL_MIN ? x * 0x1p54 : x;
+    uint64_t bits = double_bits(normal) + (F64_ONE - F64_SQRT_HALF);
+    double k = double_of_bits((bits >> 52) | 0x4330000000000000U) - (x < DBL_MIN ? 0x1p52 + 1077 : 0x1p52 + 1023);
+    double f = double_of_bits((bits & 0xfffffffffffffU) + F64_SQRT_HALF) - 1.0;
+    return log_ends_f64(x, log_sum_f64(k, f));
+}
+
+VECTOR_INLINE double log1p_f64(double x)
+{
+    double u = 1.0 + x, c = x - (u - 1.0);
+    uint64_t bits = double_bits(u) + (F64_ONE - F64_SQRT_HALF), k = bits & 0xfff0000000000000U;
+    double f = double_of_bits((bits & 0xfffffffffffffU) + F64_SQRT_HALF) - 1.0;
+    f = fma(c, double_of_bits(2 * F64_ONE - k), f);
+    double y = log_sum_f64(double_of_bits((k >> 52) | 0x4330000000000000U) - (0x1p52 + 1023), f);
+    return copysign(log_ends_f64(u, y), x);
+}
+
+VECTOR_INLINE double softplus_f64(double x)
+{
+    double size = fabs(x), e = exp_joined_f64(exp_parts_f64(size > 746.0 ? -746.0 : -size, 0.0), 0x1p-512);
+    double s = e / (2.0 + e), z = s * s, twice = s + s, a = 0x1.5ba7f88e9744dp-4;
+    a = fma(a, z, 0x1.56a1f6f4c747ep-5);
+    a = fma(a, z, 0x1.ef9cdd69f68a8p-5);
+    a = fma(a, z, 0x1.106bdcd352db5p-4);
+    a = fma(a, z, 0x1.3b1d83514f415p-4);
+    a = fma(a, z, 0x1.745cb8a6661d7p-4);
+    a = fma(a, z, 0x1.c71c73f58f87bp-4);
+    a = fma(a, z, 0x1.24924920ebc2fp-3);
+    a = fma(a, z, 0x1.999999999f821p-3);
+    a = fma(a, z, 0x1.555555555553cp-2);
+    return fma(twice * z, a, twice) + (x < 0 ? 0.0 : x);
+}
+
+#endif
