@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
-#include "tensor/numbers.h"
+#include "dtensor/factory.h"
 
 static int check_float(const char *what, const mesh_dtensor *x)
 {
@@ -18,8 +18,6 @@ static int check_float(const char *what, const mesh_dtensor *x)
                : err_set(MESH_EUNSUPPORTED, "%s: random numbers are of a floating dtype, not %s", what,
                          dtype_name(x->dtype));
 }
-
-#define RANDOM_WHOLE_MOST (INT64_C(1) << 53) /* what a double holds exactly */
 
 /* From global facts. */
 static int check_tensor(const char *what, const mesh_dtensor *x)
@@ -102,30 +100,12 @@ mesh_dtensor *mesh_normal_(mesh_dtensor *x, double mean, double deviation, uint6
     return public_enter(__func__, &x, 1) ? draw_into("normal_", x, &f, seed) : NULL;
 }
 
-/* Both ends fit the dtype, and their distance the 32 bits of a draw. */
-static int check_whole(const mesh_dtensor *x, int64_t low, int64_t high)
-{
-    enum dtype_kind kind = dtype_kind(x->dtype);
-    if (kind == DTYPE_FLOAT || kind == DTYPE_BOOL) {
-        return err_set(MESH_EUNSUPPORTED, "randint_: whole numbers are of an integer dtype, not %s",
-                       dtype_name(x->dtype));
-    }
-    bool fits = number_fits(x->dtype, (double)low) && number_fits(x->dtype, (double)(high - (high > low ? 1 : 0)));
-    return low < high && fits && (uint64_t)high - (uint64_t)low <= UINT64_C(1) << 32 && high <= RANDOM_WHOLE_MOST &&
-                   low >= -RANDOM_WHOLE_MOST
-               ? 0
-               : err_set(MESH_EINVAL,
-                         "randint_: [%lld, %lld) for %s: low is below high, by at most 2^32, and all fit the dtype and "
-                         "2^53",
-                         (long long)low, (long long)high, dtype_name(x->dtype));
-}
-
 mesh_dtensor *mesh_randint_(mesh_dtensor *x, int64_t low, int64_t high, uint64_t seed)
 {
     struct fill f = { .kind = FILL_WHOLE, .a = (double)low, .b = (double)high };
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
-    int r = check_whole(x, low, high);
+    int r = factory_check_whole("randint_", x->dtype, low, high);
     return r < 0 ? scope_fail(r) : draw_into("randint_", x, &f, seed);
 }

@@ -79,6 +79,31 @@ mesh_dtensor *mesh_arange_opt(double start, double end, double step, mesh_device
     return r < 0 ? scope_fail(r) : make_points("arange", m, p, o, &f);
 }
 
+mesh_dtensor *mesh_randint_opt(mesh_shape s, int64_t low, int64_t high, mesh_device_mesh *m, mesh_placements p,
+                               const mesh_factory_options *o)
+{
+    struct fill f = { .kind = FILL_WHOLE, .a = (double)low, .b = (double)high };
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    int r = factory_check_whole("randint", o && o->dtype != 0 ? o->dtype : MESH_I64, low, high);
+    return r < 0 ? scope_fail(r) : factory_make(s, m, p, o, f);
+}
+
+mesh_dtensor *mesh_randperm_opt(int64_t n, mesh_device_mesh *m, mesh_placements p, const mesh_factory_options *o)
+{
+    mesh_dtype t = o && o->dtype != 0 ? o->dtype : MESH_I64;
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    if (n < 0 || (dtype_is_valid((int)t) && n > 0 && !number_fits(t, (double)(n - 1)))) {
+        return scope_fail(err_set(MESH_EINVAL,
+                                  "randperm: the numbers below %lld for %s: n is at least 0, and all fit the dtype",
+                                  (long long)n, dtype_is_valid((int)t) ? dtype_name(t) : "no dtype"));
+    }
+    return factory_make(MESH_SHAPE(n), m, p, o, (struct fill){ .kind = FILL_ORDER, .n = n });
+}
+
 static mesh_dtensor *make_like(const char *function, const mesh_dtensor *x, const mesh_factory_options *o,
                                struct fill f)
 {
@@ -126,6 +151,17 @@ mesh_dtensor *mesh_rand_like_opt(const mesh_dtensor *x, const mesh_factory_optio
 mesh_dtensor *mesh_randn_like_opt(const mesh_dtensor *x, const mesh_factory_options *o)
 {
     return make_like(__func__, x, o, (struct fill){ .kind = FILL_NORMAL, .a = 0, .b = 1 });
+}
+
+mesh_dtensor *mesh_randint_like_opt(const mesh_dtensor *x, int64_t low, int64_t high, const mesh_factory_options *o)
+{
+    mesh_dtype t = o && o->dtype != 0 ? o->dtype : x ? x->dtype : MESH_I64;
+    if (!scope_enter(__func__)) {
+        return NULL;
+    }
+    int r = factory_check_whole("randint_like", t, low, high);
+    return r < 0 ? scope_fail(r)
+                 : make_like(__func__, x, o, (struct fill){ .kind = FILL_WHOLE, .a = (double)low, .b = (double)high });
 }
 
 struct maker {

@@ -15,6 +15,7 @@
 #include "core/scope.h"
 #include "dtensor/redistribute.h"
 #include "dtensor/state.h"
+#include "tensor/numbers.h"
 #include "tensor/shape.h"
 
 struct rng_key dtensor_next_key(struct mesh_session *s, uint64_t seed)
@@ -115,6 +116,24 @@ static int check_random(mesh_dtype t)
                : err_set(MESH_EUNSUPPORTED, "random numbers are of a floating dtype, not %s", dtype_name(t));
 }
 
+#define WHOLE_MOST (INT64_C(1) << 53) /* what a double holds exactly */
+
+int factory_check_whole(const char *what, mesh_dtype t, int64_t low, int64_t high)
+{
+    if (!dtype_is_valid((int)t)) {
+        return err_set(MESH_EINVAL, "%s: dtype %d does not exist", what, (int)t);
+    }
+    if (dtype_kind(t) == DTYPE_FLOAT || dtype_kind(t) == DTYPE_BOOL) {
+        return err_set(MESH_EUNSUPPORTED, "%s: whole numbers are of an integer dtype, not %s", what, dtype_name(t));
+    }
+    bool fits = low < high && number_fits(t, (double)low) && number_fits(t, (double)(high - 1));
+    return fits && (uint64_t)high - (uint64_t)low <= UINT64_C(1) << 32 && high <= WHOLE_MOST && low >= -WHOLE_MOST
+               ? 0
+               : err_set(MESH_EINVAL,
+                         "%s: [%lld, %lld) for %s: low is below high, by at most 2^32, and all fit the dtype and 2^53",
+                         what, (long long)low, (long long)high, dtype_name(t));
+}
+
 int factory_check(mesh_shape s, mesh_dtype t, const mesh_device_mesh *m, mesh_placements *inout_p)
 {
     if (!m) {
@@ -132,10 +151,11 @@ mesh_dtensor *factory_make(mesh_shape s, mesh_device_mesh *m, mesh_placements p,
 {
     static const mesh_factory_options defaults;
     o = o ? o : &defaults;
-    mesh_dtype t = o->dtype == 0 ? MESH_F32 : o->dtype;
+    bool is_whole = f.kind == FILL_WHOLE || f.kind == FILL_ORDER,
+         is_real = f.kind == FILL_UNIFORM || f.kind == FILL_NORMAL;
+    mesh_dtype t = o->dtype != 0 ? o->dtype : is_whole ? MESH_I64 : MESH_F32;
     int r = factory_check(s, t, m, &p);
-    bool is_random = f.kind == FILL_UNIFORM || f.kind == FILL_NORMAL;
-    if (r == 0 && is_random) {
+    if (r == 0 && is_real) {
         r = check_random(t);
     }
     if (r == 0 && o->requires_grad && dtype_kind(t) != DTYPE_FLOAT) {
@@ -144,7 +164,7 @@ mesh_dtensor *factory_make(mesh_shape s, mesh_device_mesh *m, mesh_placements p,
     if (r < 0) {
         return scope_fail(r);
     }
-    if (is_random) {
+    if (is_real || is_whole) {
         f.key = dtensor_next_key(m->session, o->seed);
     }
     mesh_dtensor *x = dtensor_filled(s, t, m, &p, &f);

@@ -166,10 +166,10 @@ void rule_repeat_backward(const struct op_shapes *s, int parts, struct rule_list
     int lead = s->in[0].ndim - s->out[0].ndim;
     (void)parts;
     for (int d = 0; d < s->in[0].ndim; d++) {
-        if (d < lead) {
-            sum_of_parts(s, d, inout);
-        } else if (s->in[0].dim[d] == s->out[0].dim[d - lead]) {
+        if (d >= lead && s->in[0].dim[d] == s->out[0].dim[d - lead]) {
             split(d, d - lead, inout);
+        } else {
+            sum_of_parts(s, d, inout);
         }
     }
 }

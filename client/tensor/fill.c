@@ -12,6 +12,7 @@
 #include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/permutation.h"
 #include "tensor/random.h"
 #include "tensor/shape.h"
 #include "base/vector.h"
@@ -151,7 +152,21 @@ static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64
     memset(out, f->a != 0 ? 1 : 0, (size_t)n);
 }
 
-/* Whole numbers from a up to b, of 32 bits of chance: each comes up equally often but for one in 2^32 draws per number. */
+/* A whole number below `width` (at most 2^32) of the bits of element `index`: the upper half of bits * width.  Of the 2^32
+ * products the lower halves under 2^32 mod width would make some numbers likelier; those draw again, from a stream of their own
+ * per try, so that every number is as likely as every other and still a function of the index (Lemire 2019). */
+static inline uint64_t whole_below(uint32_t bits, uint64_t width, const struct random_range *r, uint64_t index)
+{
+    uint64_t product = bits * width;
+    struct rng_key key = r->key;
+    while ((uint32_t)product < width && (uint32_t)product < (UINT64_C(1) << 32) % width) {
+        key.call += UINT64_C(1) << 56;
+        product = rng_bits(key, index) * width;
+    }
+    return product >> 32;
+}
+
+/* Whole numbers from a up to b. */
 #define WHOLE_ROW(D, T, U, unused)                                                                                     \
     static void whole_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
     {                                                                                                                  \
@@ -163,11 +178,24 @@ static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64
             next_range(&r, f, index + i * step, step, n - i);                                                          \
             random_bits(&r, drawn);                                                                                    \
             for (int64_t k = 0; k < r.n; k++) {                                                                        \
-                out[i + k] = (T)((int64_t)f->a + (int64_t)(drawn[k] * width >> 32));                                   \
+                uint64_t below = whole_below(drawn[k], width, &r, r.index + (uint64_t)k * r.step);                     \
+                out[i + k] = (T)((int64_t)f->a + (int64_t)below);                                                      \
             }                                                                                                          \
         }                                                                                                              \
     }
 INT_TYPES(WHOLE_ROW, 0)
+
+#define ORDER_ROW(D, T, U, unused)                                                                                     \
+    static void order_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
+    {                                                                                                                  \
+        T *out = out_;                                                                                                 \
+        struct permutation p;                                                                                          \
+        permutation_init(&p, f->key, (uint64_t)f->n);                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            out[i] = (T)permutation_at(&p, (uint64_t)(index + i * step));                                              \
+        }                                                                                                              \
+    }
+INT_TYPES(ORDER_ROW, 0)
 
 static const fill_row f32_rows[] = {
     [FILL_UNIFORM] = uniform_row_F32, [FILL_NORMAL] = normal_row_F32, [FILL_MASK] = mask_row_F32,
@@ -208,6 +236,7 @@ ROW_HALF(BF16, float_to_bf16, float_from_bf16)
 #define MASK_ENTRY(D, T, U, unused)    [MESH_##D] = mask_row_##D,
 #define POINT_ENTRY(D, T, U, unused)   [MESH_##D] = point_row_##D,
 #define WHOLE_ENTRY(D, T, U, unused)   [MESH_##D] = whole_row_##D,
+#define ORDER_ENTRY(D, T, U, unused)   [MESH_##D] = order_row_##D,
 #define HALF_ENTRIES                   [MESH_F16] = row_F16, [MESH_BF16] = row_BF16,
 static const fill_row fill_rows[][N_DTYPES] = {
     [FILL_VALUE] = { [MESH_BOOL] = value_row_BOOL,
@@ -221,11 +250,12 @@ static const fill_row fill_rows[][N_DTYPES] = {
     [FILL_LINEAR] = { HALF_ENTRIES NUMBER_TYPES(POINT_ENTRY, 0) },
     [FILL_POWER] = { HALF_ENTRIES NUMBER_TYPES(POINT_ENTRY, 0) },
     [FILL_WHOLE] = { INT_TYPES(WHOLE_ENTRY, 0) },
+    [FILL_ORDER] = { INT_TYPES(ORDER_ENTRY, 0) },
 };
 
 static const char *const fill_names[] = {
-    [FILL_VALUE] = "full",      [FILL_UNIFORM] = "rand",   [FILL_NORMAL] = "randn", [FILL_STEPS] = "arange",
-    [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace", [FILL_WHOLE] = "randint"
+    [FILL_VALUE] = "full",      [FILL_UNIFORM] = "rand",   [FILL_NORMAL] = "randn",  [FILL_STEPS] = "arange",
+    [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace", [FILL_WHOLE] = "randint", [FILL_ORDER] = "randperm"
 };
 
 int fill_check(const struct fill *f, mesh_dtype t)

@@ -304,28 +304,38 @@ int k_repeat(const struct kernel_call *c)
 }
 
 #define FOLD(D, T, U, unused)                                                                                          \
-    static void fold_row_##D(void *to, const void *from, int64_t n, int64_t period)                                    \
+    static void fold_row_##D(void *to, const void *from, int64_t n, int64_t period, int64_t first)                     \
     {                                                                                                                  \
         T *t = to;                                                                                                     \
         const T *f = from;                                                                                             \
-        for (int64_t i = 0; i < n; i += period) {                                                                      \
-            for (int64_t k = 0; k < period; k++) {                                                                     \
-                t[k] = (T)((U)t[k] + (U)f[i + k]);                                                                     \
+        for (int64_t i = 0; i < n; i += period - first, first = 0) {                                                   \
+            int64_t end = MIN(period - first, n - i);                                                                  \
+            for (int64_t k = 0; k < end; k++) {                                                                        \
+                t[first + k] = (T)((U)t[first + k] + (U)f[i + k]);                                                     \
             }                                                                                                          \
         }                                                                                                              \
     }
 NUMBER_TYPES(FOLD, 0)
 
-typedef void (*fold_row)(void *to, const void *from, int64_t n, int64_t period);
+/* The first of n elements is element `first` of the period. */
+typedef void (*fold_row)(void *to, const void *from, int64_t n, int64_t period, int64_t first);
 #define FOLD_ENTRY(D, T, U, unused) [MESH_##D] = fold_row_##D,
 static const fold_row fold_rows[N_DTYPES] = { NUMBER_TYPES(FOLD_ENTRY, 0) };
 
-/* Where the row of dy with these leading indices belongs, in elements; advances them. */
-static int64_t fold_place(mesh_shape dy, mesh_shape x, int64_t *index)
+/* The place in the period where this rank's part of dy begins in dim d.  A dim that is not folded begins where x does; so does one
+ * of which a rank has just one period (rules_fit_together() sees to it). */
+static int64_t fold_begin(const struct kernel_call *c, mesh_shape x, int d)
 {
+    return c->in[0]->shape.dim[d] != x.dim[d] ? c->offset[d] % x.dim[d] : 0;
+}
+
+/* Where the row of dy with these leading indices belongs, in elements; advances them. */
+static int64_t fold_place(const struct kernel_call *c, mesh_shape x, int64_t *index)
+{
+    mesh_shape dy = c->in[0]->shape;
     int64_t at = 0;
     for (int d = 0; d < dy.ndim - 1; d++) {
-        at = at * x.dim[d] + index[d] % x.dim[d];
+        at = at * x.dim[d] + (fold_begin(c, x, d) + index[d]) % x.dim[d];
     }
     for (int d = dy.ndim - 2; d >= 0; d--) {
         if (++index[d] < dy.dim[d]) {
@@ -351,14 +361,15 @@ int k_repeat_backward(const struct kernel_call *c)
         return 0;
     }
     if (dy->shape.ndim == 0) {
-        fold(out->data, dy->data, 1, 1);
+        fold(out->data, dy->data, 1, 1, 0);
         return 0;
     }
     mesh_shape x = with_leading(out->shape, dy->shape.ndim);
-    int64_t row = dy->shape.dim[dy->shape.ndim - 1], n_rows = dy->n / row;
+    int last = dy->shape.ndim - 1;
+    int64_t row = dy->shape.dim[last], n_rows = dy->n / row;
     for (int64_t i = 0; i < n_rows; i++) {
-        char *to = (char *)out->data + (size_t)fold_place(dy->shape, x, index) * item;
-        fold(to, (const char *)dy->data + (size_t)(i * row) * item, row, x.dim[dy->shape.ndim - 1]);
+        char *to = (char *)out->data + (size_t)fold_place(c, x, index) * item;
+        fold(to, (const char *)dy->data + (size_t)(i * row) * item, row, x.dim[last], fold_begin(c, x, last));
     }
     return 0;
 }

@@ -249,13 +249,13 @@ struct box_in {
 void box_copy(struct box_in to, struct box_in from, size_t item_bytes);
 
 /* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape global. */
-enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER, FILL_WHOLE };
+enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER, FILL_WHOLE, FILL_ORDER };
 struct fill {
     enum fill_kind kind;
     double a,
         b; /* value; low, high; mean, deviation; chance of 0, else; first, step; first, last; exponents of first, last; whole: low, high */
     struct rng_key key;
-    int64_t n;   /* linear, power: elements of the whole */
+    int64_t n;   /* linear, power, order: elements of the whole */
     double base; /* power */
 };
 /* Element i of steps, linear, power: a + i b; n points from a to b, both exact; base to the power of those. */

@@ -44,7 +44,7 @@ MESH_API mesh_dtensor *mesh_uniform_(mesh_dtensor *x, double low, double high, u
  * Errors      NULL: as mesh_uniform_(); MESH_EINVAL when the deviation is negative. */
 MESH_API mesh_dtensor *mesh_normal_(mesh_dtensor *x, double mean, double deviation, uint64_t seed);
 
-/* As mesh_uniform_(), with whole numbers from low to high - 1, for tensors of i8, u8, i32 or i64.
+/* As mesh_uniform_(), with whole numbers from low to high - 1, each as likely as the others, for tensors of i8, u8, i32 or i64.
  *
  * Errors      NULL: as mesh_uniform_(); MESH_EINVAL unless low < high, by at most 2^32, and all fit the dtype and 53 bits;
  *             MESH_EUNSUPPORTED unless x is of integers. */

@@ -29,7 +29,7 @@ bool claim_is_of_whole(enum op_id op)
 {
     return op == OP_attention || op == OP_attention_grad_q || op == OP_attention_grad_kv || op == OP_conv2d ||
            op == OP_conv2d_grad_input || op == OP_conv2d_grad_weight || op == OP_narrow || op == OP_select ||
-           op == OP_amax || op == OP_amin || op == OP_index_of;
+           op == OP_amax || op == OP_amin || op == OP_index_of || op == OP_repeat_backward;
 }
 
 static void find_offset(const struct claim *c, int rank, struct kernel_call *inout)

@@ -33,6 +33,9 @@ enum {
     DRAW_BF16,
     DRAW_DROP_BF16,
     DRAW_WHOLE,
+    DRAW_RANDINT,
+    DRAW_RANDINT_WIDE,
+    DRAW_RANDINT_LIKE,
     N_DRAWS
 };
 #define ELEMENTS 35
@@ -72,6 +75,12 @@ static mesh_dtensor *draw(int kind, mesh_device_mesh *m, mesh_placements p)
         return mesh_normal_(mesh_cast(x, MESH_BF16), 1, 3, 0);
     case DRAW_DROP_BF16:
         return mesh_dropout(mesh_cast(x, MESH_BF16), 0.4);
+    case DRAW_RANDINT:
+        return mesh_randint(SHAPE, -100, 100, m, p, .dtype = MESH_I32);
+    case DRAW_RANDINT_WIDE: /* almost a third of the draws is drawn again */
+        return mesh_randint(SHAPE, 0, INT64_C(3) << 30, m, p);
+    case DRAW_RANDINT_LIKE:
+        return mesh_randint_like(x, 5, 9, .dtype = MESH_I64, .seed = 4);
     default:
         return mesh_randint_(mesh_cast(x, MESH_I64), -3, 4, 0);
     }
@@ -89,6 +98,8 @@ static double element(mesh_tensor *t, int i)
         return (double)float_from_bf16(((const uint16_t *)data)[i]);
     case MESH_I64:
         return (double)((const int64_t *)data)[i];
+    case MESH_I32:
+        return (double)((const int32_t *)data)[i];
     default:
         return (double)((const float *)data)[i];
     }
@@ -291,6 +302,132 @@ START_TEST(random_numbers_of_16_bits_and_whole_ones)
 }
 END_TEST
 
+/* Of 3 2^30 numbers the lower third would come up twice as often if the bits were only scaled. */
+static int without_bias(void *arg)
+{
+    (void)arg;
+    enum { DRAWS = 30000 };
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(2), NULL);
+    mesh_tensor *x =
+        mesh_full_tensor(mesh_randint(MESH_SHAPE(DRAWS), 0, INT64_C(3) << 30, m, ON(mesh_shard(0)), .seed = 12));
+    int n_of_rest[3] = { 0 };
+    REQUIRE(x != NULL);
+    for (int i = 0; i < DRAWS; i++) {
+        REQUIRE(element(x, i) >= 0 && element(x, i) < 3.0 * (1 << 30));
+        n_of_rest[(int64_t)element(x, i) % 3]++;
+    }
+    for (int k = 0; k < 3; k++) {
+        REQUIRE(abs(n_of_rest[k] - DRAWS / 3) < 5 * 82); /* five deviations: sqrt(30000 * 2/9) = 82 */
+    }
+    return 0;
+}
+
+START_TEST(whole_numbers_of_a_wide_range_are_equally_likely)
+{
+    ranks_run(2, without_bias, NULL);
+}
+END_TEST
+
+static int refusals_of_factories(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(2), NULL);
+    mesh_placements p = ON(mesh_shard(0));
+    mesh_scope *s = mesh_scope_begin();
+    mesh_randint(MESH_SHAPE(3), 0, 129, m, p, .dtype = MESH_I8);
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "randint: [0, 129) for i8"));
+    s = mesh_scope_begin();
+    mesh_randint(MESH_SHAPE(3), 4, 4, m, p);
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "low is below high"));
+    s = mesh_scope_begin();
+    mesh_randint(MESH_SHAPE(3), 0, 4, m, p, .dtype = MESH_F32);
+    REQUIRE_OK(ends_with(s, MESH_EUNSUPPORTED, "integer dtype, not f32"));
+    s = mesh_scope_begin();
+    mesh_randint_like(mesh_ones(MESH_SHAPE(3), m, p), 0, 4);
+    REQUIRE_OK(ends_with(s, MESH_EUNSUPPORTED, "integer dtype, not f32"));
+    s = mesh_scope_begin();
+    mesh_randperm(257, m, p, .dtype = MESH_U8);
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "below 257 for u8"));
+    s = mesh_scope_begin();
+    mesh_randperm(-1, m, p);
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "at least 0"));
+    s = mesh_scope_begin();
+    mesh_randperm(4, m, p, .dtype = MESH_F64);
+    return ends_with(s, MESH_EUNSUPPORTED, "f64");
+}
+
+START_TEST(ranges_that_do_not_fit_are_refused)
+{
+    ranks_run(2, refusals_of_factories, NULL);
+}
+END_TEST
+
+enum { MOST_ORDERED = 130 };
+static int64_t order[MOST_ORDERED + 1][MOST_ORDERED];
+
+/* Each number once; and the same order on every number of ranks and layout. */
+static int permute(void *arg)
+{
+    const bool *is_truth = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(mesh_world_size()), NULL);
+    for (int64_t n = 0; n <= MOST_ORDERED; n++) {
+        bool found[MOST_ORDERED] = { false };
+        mesh_placement p = n % 3 == 0 ? mesh_replicate() : n % 3 == 1 ? mesh_shard(0) : mesh_partial(MESH_SUM);
+        mesh_tensor *x = mesh_full_tensor(mesh_randperm(n, m, ON(p), .seed = 1 + (uint64_t)n));
+        REQUIRE(x != NULL && mesh_tensor_shape(x).dim[0] == n);
+        for (int i = 0; i < n; i++) {
+            int64_t v = (int64_t)element(x, i);
+            REQUIRE(v >= 0 && v < n && !found[v]);
+            found[v] = true;
+            REQUIRE(*is_truth || order[n][i] == v);
+            order[n][i] = *is_truth ? v : order[n][i];
+        }
+    }
+    return 0;
+}
+
+START_TEST(a_random_order_has_each_number_once_and_is_that_of_one_process)
+{
+    bool is_truth = true;
+    ranks_run(1, permute, &is_truth);
+    is_truth = false;
+    ranks_run(2, permute, &is_truth);
+    ranks_run(3, permute, &is_truth);
+}
+END_TEST
+
+/* All six orders of three numbers, and every number in every place of ten. */
+static int orders(void *arg)
+{
+    (void)arg;
+    enum { DRAWS = 6000 };
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(1), NULL);
+    int n_of_order[9] = { 0 }, n_in_place[10][10] = { { 0 } };
+    mesh_scope *scope = mesh_scope_begin();
+    for (uint64_t k = 1; k <= DRAWS; k++) {
+        mesh_tensor *three = mesh_to_local(mesh_randperm(3, m, ON(mesh_replicate()), .seed = k));
+        mesh_tensor *ten = mesh_to_local(mesh_randperm(10, m, ON(mesh_replicate()), .seed = k));
+        n_of_order[(int)(3 * element(three, 0) + element(three, 1))]++;
+        for (int i = 0; i < 10; i++) {
+            n_in_place[i][(int)element(ten, i)]++;
+        }
+        REQUIRE(mesh_scope_next(scope));
+    }
+    for (int k = 0; k < 9; k++) { /* 0, 4 and 8 would have a number twice; five deviations of 1000: 144 */
+        REQUIRE(n_of_order[k] == 0 ? k % 4 == 0 : abs(n_of_order[k] - DRAWS / 6) < 5 * 29);
+    }
+    for (int k = 0; k < 100; k++) { /* of 600: 23 */
+        REQUIRE(abs(n_in_place[k / 10][k % 10] - DRAWS / 10) < 5 * 24);
+    }
+    return mesh_scope_end(scope);
+}
+
+START_TEST(random_orders_are_equally_likely)
+{
+    ranks_run(1, orders, NULL);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("random");
@@ -302,6 +439,10 @@ Suite *test_suite(void)
     tcase_add_test(t, case_drop_what_is_kept_is_scaled_and_pending_sums_are_refused);
     tcase_add_test(t, case_seed_different_seeds_are_an_error_everywhere);
     tcase_add_test(t, case_dist_mean_and_variance_of_many_draws_are_within_five_sigma);
+    tcase_add_test(t, whole_numbers_of_a_wide_range_are_equally_likely);
+    tcase_add_test(t, ranges_that_do_not_fit_are_refused);
+    tcase_add_test(t, a_random_order_has_each_number_once_and_is_that_of_one_process);
+    tcase_add_test(t, random_orders_are_equally_likely);
     suite_add_tcase(s, t);
     return s;
 }
