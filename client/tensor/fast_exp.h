@@ -24,17 +24,30 @@ struct exp_f32 {
     uint32_t k; /* where the exponent stands */
 };
 
-/* Of x + low, which is too small to change k. */
-VECTOR_INLINE struct exp_f32 exp_parts_f32(float x, float low)
+/* exp(r) - 1 */
+VECTOR_INLINE float exp_rest_f32(float r)
 {
-    float shifted = fmaf(x, 0x1.715476p+0F, F32_TO_WHOLE), k = shifted - F32_TO_WHOLE;
-    float r = fmaf(k, 0x1.05c61p-29F, fmaf(k, -0x1.62e43p-1F, x)) + low; /* ln 2 in two parts */
     float e = 0x1.6d711p-10F;
     e = fmaf(e, r, 0x1.1226f2p-7F);
     e = fmaf(e, r, 0x1.5554c8p-5F);
     e = fmaf(e, r, 0x1.5554b2p-3F);
     e = fmaf(e, r, 0.5F);
-    return (struct exp_f32){ .p = fmaf(e, r * r, r), .k = float_bits(shifted) << 23 };
+    return fmaf(e, r * r, r);
+}
+
+VECTOR_INLINE struct exp_f32 exp_parts_f32(float x)
+{
+    float shifted = fmaf(x, 0x1.715476p+0F, F32_TO_WHOLE), k = shifted - F32_TO_WHOLE;
+    float r = fmaf(k, 0x1.05c61p-29F, fmaf(k, -0x1.62e43p-1F, x)); /* ln 2 in two parts */
+    return (struct exp_f32){ .p = exp_rest_f32(r), .k = float_bits(shifted) << 23 };
+}
+
+/* Of x + low, which is too small to change k. */
+VECTOR_INLINE struct exp_f32 exp_parts_of_sum_f32(float x, float low)
+{
+    float shifted = fmaf(x, 0x1.715476p+0F, F32_TO_WHOLE), k = shifted - F32_TO_WHOLE;
+    float r = fmaf(k, 0x1.05c61p-29F, low) + fmaf(k, -0x1.62e43p-1F, x);
+    return (struct exp_f32){ .p = exp_rest_f32(r), .k = float_bits(shifted) << 23 };
 }
 
 /* 2^k (1 + p), k so small or so large that the power takes two factors. */
@@ -48,13 +61,13 @@ VECTOR_INLINE float exp_f32(float x)
 {
     float near = x < -104.0F ? -104.0F : x;
     near = near > 89.0F ? 89.0F : near; /* beyond, the result is 0 or infinite; NaN stays */
-    return exp_joined_f32(exp_parts_f32(near, 0.0F), x < 0 ? 0x1p-64F : 0x1p64F);
+    return exp_joined_f32(exp_parts_f32(near), x < 0 ? 0x1p-64F : 0x1p64F);
 }
 
 /* Where only the sum with 1 matters: never below 2^-126, infinite from 2^127.5 on. */
 VECTOR_INLINE float exp_beside_one_f32(float x)
 {
-    struct exp_f32 e = exp_parts_f32(x < -87.0F ? -87.0F : x, 0.0F);
+    struct exp_f32 e = exp_parts_f32(x < -87.0F ? -87.0F : x);
     float power = float_of_bits(e.k + F32_ONE), y = fmaf(power, e.p, power);
     return x > 88.37F ? INFINITY : y;
 }
@@ -63,7 +76,7 @@ VECTOR_INLINE float expm1_f32(float x)
 {
     float near = x < -20.0F ? -20.0F : x;
     near = near > 89.0F ? 89.0F : near;
-    struct exp_f32 e = exp_parts_f32(near, 0.0F);
+    struct exp_f32 e = exp_parts_f32(near);
     float half = float_of_bits(e.k + (F32_ONE - (1U << 23))); /* of 2^k, which there may not be */
     return copysignf(2.0F * fmaf(half, e.p, half - 0.5F), x);
 }
@@ -71,7 +84,7 @@ VECTOR_INLINE float expm1_f32(float x)
 VECTOR_INLINE float tanh_f32(float x)
 {
     float size = fabsf(x), near = size > 10.0F ? 10.0F : size; /* beyond, it is 1 */
-    struct exp_f32 e = exp_parts_f32(2.0F * near, 0.0F);
+    struct exp_f32 e = exp_parts_f32(2.0F * near);
     float power = float_of_bits(e.k + F32_ONE), m = fmaf(power, e.p, power - 1.0F);
     return copysignf(m / (m + 2.0F), x);
 }
@@ -86,10 +99,9 @@ struct exp_f64 {
     uint64_t k;
 };
 
-VECTOR_INLINE struct exp_f64 exp_parts_f64(double x, double low)
+/* exp(r) - 1 */
+VECTOR_INLINE double exp_rest_f64(double r)
 {
-    double shifted = fma(x, 0x1.71547652b82fep+0, F64_TO_WHOLE), k = shifted - F64_TO_WHOLE;
-    double r = fma(k, -0x1.abc9e3b39803fp-56, fma(k, -0x1.62e42fefa39efp-1, x)) + low;
     double e = 0x1.af390ba7e6f47p-26;
     e = fma(e, r, 0x1.2891d4ffbb0f9p-22);
     e = fma(e, r, 0x1.71de0d85293b8p-19);
@@ -100,7 +112,22 @@ VECTOR_INLINE struct exp_f64 exp_parts_f64(double x, double low)
     e = fma(e, r, 0x1.5555555553d37p-5);
     e = fma(e, r, 0x1.5555555555556p-3);
     e = fma(e, r, 0.5);
-    return (struct exp_f64){ .p = fma(e, r * r, r), .k = double_bits(shifted) << 52 };
+    return fma(e, r * r, r);
+}
+
+VECTOR_INLINE struct exp_f64 exp_parts_f64(double x)
+{
+    double shifted = fma(x, 0x1.71547652b82fep+0, F64_TO_WHOLE), k = shifted - F64_TO_WHOLE;
+    double r = fma(k, -0x1.abc9e3b39803fp-56, fma(k, -0x1.62e42fefa39efp-1, x)); /* ln 2 in two parts */
+    return (struct exp_f64){ .p = exp_rest_f64(r), .k = double_bits(shifted) << 52 };
+}
+
+/* Of x + low, which is too small to change k. */
+VECTOR_INLINE struct exp_f64 exp_parts_of_sum_f64(double x, double low)
+{
+    double shifted = fma(x, 0x1.71547652b82fep+0, F64_TO_WHOLE), k = shifted - F64_TO_WHOLE;
+    double r = fma(k, -0x1.abc9e3b39803fp-56, low) + fma(k, -0x1.62e42fefa39efp-1, x);
+    return (struct exp_f64){ .p = exp_rest_f64(r), .k = double_bits(shifted) << 52 };
 }
 
 VECTOR_INLINE double exp_joined_f64(struct exp_f64 e, double factor)
@@ -113,12 +140,12 @@ VECTOR_INLINE double exp_f64(double x)
 {
     double near = x < -746.0 ? -746.0 : x;
     near = near > 710.0 ? 710.0 : near;
-    return exp_joined_f64(exp_parts_f64(near, 0.0), x < 0 ? 0x1p-512 : 0x1p512);
+    return exp_joined_f64(exp_parts_f64(near), x < 0 ? 0x1p-512 : 0x1p512);
 }
 
 VECTOR_INLINE double exp_beside_one_f64(double x)
 {
-    struct exp_f64 e = exp_parts_f64(x < -708.0 ? -708.0 : x, 0.0);
+    struct exp_f64 e = exp_parts_f64(x < -708.0 ? -708.0 : x);
     double power = double_of_bits(e.k + F64_ONE), y = fma(power, e.p, power);
     return x > 709.4 ? (double)INFINITY : y;
 }
@@ -127,7 +154,7 @@ VECTOR_INLINE double expm1_f64(double x)
 {
     double near = x < -40.0 ? -40.0 : x;
     near = near > 710.0 ? 710.0 : near;
-    struct exp_f64 e = exp_parts_f64(near, 0.0);
+    struct exp_f64 e = exp_parts_f64(near);
     double half = double_of_bits(e.k + (F64_ONE - (UINT64_C(1) << 52)));
     return copysign(2.0 * fma(half, e.p, half - 0.5), x);
 }
@@ -135,7 +162,7 @@ VECTOR_INLINE double expm1_f64(double x)
 VECTOR_INLINE double tanh_f64(double x)
 {
     double size = fabs(x), near = size > 22.0 ? 22.0 : size;
-    struct exp_f64 e = exp_parts_f64(2.0 * near, 0.0);
+    struct exp_f64 e = exp_parts_f64(2.0 * near);
     double power = double_of_bits(e.k + F64_ONE), m = fma(power, e.p, power - 1.0);
     return copysign(m / (m + 2.0), x);
 }

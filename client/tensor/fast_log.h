@@ -27,8 +27,7 @@ VECTOR_INLINE float log_sum_f32(float k, float f)
     l = fmaf(l, f, -0x1.000226p-2F);
     l = fmaf(l, f, 0x1.555554p-2F);
     l = fmaf(l, f, -0.5F);
-    float low = fmaf(f * f, l, k * -0x1.05c61p-29F); /* ln 2 in two parts */
-    return fmaf(k, 0x1.62e43p-1F, f + low);
+    return fmaf(k, 0x1.62e43p-1F, fmaf(f * f, l, f));
 }
 
 /* y, but what log has of an argument that is no number above 0. */
@@ -41,25 +40,23 @@ VECTOR_INLINE float log_ends_f32(float x, float y)
 VECTOR_INLINE float log_f32(float x)
 {
     float normal = x < FLT_MIN ? x * 0x1p25F : x;
-    uint32_t bits = float_bits(normal) + (F32_ONE - F32_SQRT_HALF);
-    float k = (float)(int32_t)(bits >> 23) - (x < FLT_MIN ? 152.0F : 127.0F);
-    float f = float_of_bits((bits & 0x7fffffU) + F32_SQRT_HALF) - 1.0F;
-    return log_ends_f32(x, log_sum_f32(k, f));
+    uint32_t bits = float_bits(normal), k = (bits - F32_SQRT_HALF) & 0xff800000U;
+    float whole = (float)((int32_t)k >> 23), f = float_of_bits(bits - k) - 1.0F;
+    return log_ends_f32(x, log_sum_f32(x < FLT_MIN ? whole - 25.0F : whole, f));
 }
 
 VECTOR_INLINE float log1p_f32(float x)
 {
     float u = 1.0F + x, c = x - (u - 1.0F);
-    uint32_t bits = float_bits(u) + (F32_ONE - F32_SQRT_HALF), k = bits & 0xff800000U;
-    float f = float_of_bits((bits & 0x7fffffU) + F32_SQRT_HALF) - 1.0F;
-    f = fmaf(c, float_of_bits(2 * F32_ONE - k), f); /* c is 0 where 2^-k is no number */
-    float y = log_sum_f32((float)(int32_t)(k >> 23) - 127.0F, f);
+    uint32_t bits = float_bits(u), k = (bits - F32_SQRT_HALF) & 0xff800000U;
+    float f = fmaf(c, float_of_bits(F32_ONE - k), float_of_bits(bits - k) - 1.0F); /* c is 0 where 2^-k is no number */
+    float y = log_sum_f32((float)((int32_t)k >> 23), f);
     return copysignf(log_ends_f32(u, y), x);
 }
 
 VECTOR_INLINE float softplus_f32(float x)
 {
-    float size = fabsf(x), e = exp_joined_f32(exp_parts_f32(size > 104.0F ? -104.0F : -size, 0.0F), 0x1p-64F);
+    float size = fabsf(x), e = exp_joined_f32(exp_parts_f32(size > 104.0F ? -104.0F : -size), 0x1p-64F);
     float s = e / (2.0F + e), z = s * s, twice = s + s, a = 0x1.1ef86ep-3F;
     a = fmaf(a, z, 0x1.1eb616p-3F);
     a = fmaf(a, z, 0x1.99d27ap-3F);
@@ -80,6 +77,12 @@ VECTOR_INLINE double log_sum_f64(double k, double f)
     return fma(k, 0x1.62e42fefa39efp-1, f + low);
 }
 
+/* The signed number at the exponent's place, of 12 bits: as the low bits of 2^52 + 2^11 + it. */
+VECTOR_INLINE double whole_f64(uint64_t k)
+{
+    return double_of_bits((k >> 52) ^ 0x4330000000000800U) - (0x1p52 + 0x1p11);
+}
+
 VECTOR_INLINE double log_ends_f64(double x, double y)
 {
     y = x < (double)INFINITY ? y : x;
@@ -89,25 +92,23 @@ VECTOR_INLINE double log_ends_f64(double x, double y)
 VECTOR_INLINE double log_f64(double x)
 {
     double normal = x < DBL_MIN ? x * 0x1p54 : x;
-    uint64_t bits = double_bits(normal) + (F64_ONE - F64_SQRT_HALF);
-    double k = double_of_bits((bits >> 52) | 0x4330000000000000U) - (x < DBL_MIN ? 0x1p52 + 1077 : 0x1p52 + 1023);
-    double f = double_of_bits((bits & 0xfffffffffffffU) + F64_SQRT_HALF) - 1.0;
-    return log_ends_f64(x, log_sum_f64(k, f));
+    uint64_t bits = double_bits(normal), k = (bits - F64_SQRT_HALF) & 0xfff0000000000000U;
+    double whole = whole_f64(k), f = double_of_bits(bits - k) - 1.0;
+    return log_ends_f64(x, log_sum_f64(x < DBL_MIN ? whole - 54.0 : whole, f));
 }
 
 VECTOR_INLINE double log1p_f64(double x)
 {
     double u = 1.0 + x, c = x - (u - 1.0);
-    uint64_t bits = double_bits(u) + (F64_ONE - F64_SQRT_HALF), k = bits & 0xfff0000000000000U;
-    double f = double_of_bits((bits & 0xfffffffffffffU) + F64_SQRT_HALF) - 1.0;
-    f = fma(c, double_of_bits(2 * F64_ONE - k), f);
-    double y = log_sum_f64(double_of_bits((k >> 52) | 0x4330000000000000U) - (0x1p52 + 1023), f);
+    uint64_t bits = double_bits(u), k = (bits - F64_SQRT_HALF) & 0xfff0000000000000U;
+    double f = fma(c, double_of_bits(F64_ONE - k), double_of_bits(bits - k) - 1.0);
+    double y = log_sum_f64(whole_f64(k), f);
     return copysign(log_ends_f64(u, y), x);
 }
 
 VECTOR_INLINE double softplus_f64(double x)
 {
-    double size = fabs(x), e = exp_joined_f64(exp_parts_f64(size > 746.0 ? -746.0 : -size, 0.0), 0x1p-512);
+    double size = fabs(x), e = exp_joined_f64(exp_parts_f64(size > 746.0 ? -746.0 : -size), 0x1p-512);
     double s = e / (2.0 + e), z = s * s, twice = s + s, a = 0x1.5ba7f88e9744dp-4;
     a = fma(a, z, 0x1.56a1f6f4c747ep-5);
     a = fma(a, z, 0x1.ef9cdd69f68a8p-5);

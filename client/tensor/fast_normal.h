@@ -35,7 +35,7 @@ VECTOR_INLINE struct normal_f32 normal_tail_f32(float size)
     g = fmaf(g, u, 0x1.fd750cp-4F);
     g = fmaf(g, u, 0x1.5cf97ep-3F);
     g = fmaf(g, u, 0x1.82b4bcp-4F);
-    return (struct normal_f32){ .density = exp_joined_f32(exp_parts_f32(square, low), 0x1p-64F), .ratio = g };
+    return (struct normal_f32){ .density = exp_joined_f32(exp_parts_of_sum_f32(square, low), 0x1p-64F), .ratio = g };
 }
 
 VECTOR_INLINE float gelu_f32(float x)
@@ -98,7 +98,7 @@ VECTOR_INLINE struct normal_f64 normal_tail_f64(double size)
     g = fma(g, u, 0x1.db6af8722cda7p-4);
     g = fma(g, u, 0x1.25cd1321c8cb4p-3);
     g = fma(g, u, 0x1.3b0fbcb4c77bfp-4);
-    return (struct normal_f64){ .density = exp_joined_f64(exp_parts_f64(square, low), 0x1p-512), .ratio = g };
+    return (struct normal_f64){ .density = exp_joined_f64(exp_parts_of_sum_f64(square, low), 0x1p-512), .ratio = g };
 }
 
 VECTOR_INLINE double gelu_f64(double x)
