@@ -7,11 +7,9 @@
  *     lerp(a, b)               a + value[0] (b - a), exact at both ends
  *     NAME_backward(dy, a, b)  the slope by a; pow_backward_exponent(dy, a, b) by b
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <tgmath.h>
-
 #include "base/dtype.h"
 #include "tensor/elementwise.h"
+#include "tensor/fast_math.h"
 #include "tensor/numbers.h"
 #include "base/vector.h"
 

@@ -161,6 +161,47 @@ END_TEST
 ENDS(float, f32)
 ENDS(double, f64)
 
+/* Pairs whose power is an ordinary number, the exponents large where the bases are near 1. */
+START_TEST(errors_of_powers_stay_below_two_units_in_the_last_place)
+{
+    const struct rng_key key = { .seed = 5 };
+    double worst = 0, worst_float = 0;
+    for (uint64_t i = 0; i < N_POINTS; i++) {
+        double size = pow_f64(10, 6 * rng_uniform(key, 3 * i) - 4),
+               near_0 = size * (2 * rng_uniform(key, 3 * i + 1) - 1);
+        double x = exp_f64(near_0), y = (2 * rng_uniform(key, 3 * i + 2) - 1) * 700 / size;
+        double error = error_of((long double)pow_f64(x, y), powl((long double)x, (long double)y), DBL_MANT_DIG);
+        worst = error > worst ? error : worst;
+        float a = (float)exp_f64(near_0 * 0.4), b = (float)(y * 0.3);
+        error = error_of((long double)pow_f32(a, b), (long double)(pow)((double)a, (double)b), FLT_MANT_DIG);
+        worst_float = error > worst_float ? error : worst_float;
+    }
+    ck_assert_msg(worst < 2 && worst_float < 1, "%g, of float %g", worst, worst_float);
+}
+END_TEST
+
+static void check_power(double got, double want, double tolerance, double x, double y)
+{
+    bool is_same = isnan(want) ? isnan(got) : got == want || fabs(got - want) <= tolerance * fabs(want);
+    ck_assert_msg(is_same && (isnan(want) || !signbit(got) == !signbit(want)), "%g^%g: %g, not %g", x, y, got, want);
+}
+
+START_TEST(powers_of_special_numbers_are_the_c_librarys)
+{
+    static const double v[] = { 0,      -0.0,       1,          -1,          2,        -2,    3,         -3,
+                                0.5,    -0.5,       1.5,        -1.5,        INFINITY, -1e20, 1e300,     -1e300,
+                                1e-310, -1e-310,    1e38,       1e-40,       1075,     710,   -INFINITY, -1e-40,
+                                -1075., 0x1p53 + 2, 0x1p52 + 1, -0x1p52 - 1, 16777217, NAN };
+    enum { N = sizeof v / sizeof v[0] };
+    for (int i = 0; i < N * N; i++) {
+        double x = v[i / N], y = v[i % N];
+        float a = (float)x, b = (float)y;
+        check_power(pow_f64(x, y), (pow)(x, y), 4e-16, x, y);
+        check_power((double)pow_f32(a, b), (double)(powf)(a, b), 2e-7, x, y);
+    }
+}
+END_TEST
+
 /* Where a sine is nearly 0: the doubles nearest to multiples of pi / 2. */
 START_TEST(zeros_of_sine_and_cosine_have_all_their_digits)
 {
@@ -221,6 +262,8 @@ Suite *test_suite(void)
                         (int)(sizeof floats / sizeof floats[0]));
     tcase_add_loop_test(t, errors_of_double_stay_below_a_few_units_in_the_last_place, 0,
                         (int)(sizeof doubles / sizeof doubles[0]));
+    tcase_add_test(t, errors_of_powers_stay_below_two_units_in_the_last_place);
+    tcase_add_test(t, powers_of_special_numbers_are_the_c_librarys);
     tcase_add_test(t, the_least_numbers_come_out_too);
     tcase_add_test(t, zeros_of_sine_and_cosine_have_all_their_digits);
     tcase_add_test(t, sines_of_large_numbers_are_the_c_librarys);
