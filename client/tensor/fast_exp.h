@@ -42,14 +42,6 @@ VECTOR_INLINE struct exp_f32 exp_parts_f32(float x)
     return (struct exp_f32){ .p = exp_rest_f32(r), .k = float_bits(shifted) << 23 };
 }
 
-/* Of x + low, which is too small to change k. */
-VECTOR_INLINE struct exp_f32 exp_parts_of_sum_f32(float x, float low)
-{
-    float shifted = fmaf(x, 0x1.715476p+0F, F32_TO_WHOLE), k = shifted - F32_TO_WHOLE;
-    float r = fmaf(k, 0x1.05c61p-29F, low) + fmaf(k, -0x1.62e43p-1F, x);
-    return (struct exp_f32){ .p = exp_rest_f32(r), .k = float_bits(shifted) << 23 };
-}
-
 /* 2^k (1 + p), k so small or so large that the power takes two factors. */
 VECTOR_INLINE float exp_joined_f32(struct exp_f32 e, float factor)
 {

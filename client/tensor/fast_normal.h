@@ -1,9 +1,11 @@
 /* client/tensor/fast_normal.h - the normal distribution and what is made of it, in loops that the compiler can make vector loops: see
  * fast_math.h.
  *
- *     Phi(-|x|)   exp(-x^2 / 2) G((1 - c |x|) / (1 + c |x|))
- *     gelu        x Phi(x) = max(x, 0) - |x| Phi(-|x|)
- *     gelu_slope  Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi); of -|x| the tail T, of |x| 1 - T
+ *     gelu        x Phi(x)                                           Phi, the distribution function
+ *     gelu_slope  Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi)
+ *       f32       either by a fit: Phi(x) or the slope = 1 / 2 + x P(x^2) / Q(x^2), right beside 1, as Phi from erf would be
+ *       f64       Phi(-|x|) = exp(-x^2 / 2) G((1 - c |x|) / (1 + c |x|)), all digits of the tail;
+ *                 gelu = max(x, 0) - |x| Phi(-|x|);  the slope of -|x| the tail T, of |x| 1 - T
  *     erf         |x| < 1: x F(x^2);  else 1 - exp(-x^2) H(1 / (1 + |x| / 2))
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_FAST_NORMAL_H
@@ -13,44 +15,51 @@
 
 #define SQRT_1_OVER_2PI 0.39894228040143267794
 
-struct normal_f32 {
-    float density, ratio; /* exp(-x^2 / 2); Phi(-x) beside it */
-};
-
 struct normal_f64 {
     double density, ratio;
 };
 
-/* Of a size at most 14.5F. */
-VECTOR_INLINE struct normal_f32 normal_tail_f32(float size)
-{
-    float half = 0.5F * size, square = -half * size, low = fmaf(-half, size, -square); /* exactly -size^2 / 2 */
-    float u = fmaf(-0.25F, size, 1.0F) / fmaf(0.25F, size, 1.0F), g = 0x1.11d2b2p-14F;
-    g = fmaf(g, u, -0x1.5ff156p-13F);
-    g = fmaf(g, u, -0x1.58dc02p-11F);
-    g = fmaf(g, u, 0x1.077a72p-11F);
-    g = fmaf(g, u, 0x1.1675bap-7F);
-    g = fmaf(g, u, 0x1.f9b34cp-6F);
-    g = fmaf(g, u, 0x1.25b5f8p-4F);
-    g = fmaf(g, u, 0x1.fd750cp-4F);
-    g = fmaf(g, u, 0x1.5cf97ep-3F);
-    g = fmaf(g, u, 0x1.82b4bcp-4F);
-    return (struct normal_f32){ .density = exp_joined_f32(exp_parts_of_sum_f32(square, low), 0x1p-64F), .ratio = g };
-}
-
 VECTOR_INLINE float gelu_f32(float x)
 {
-    float size = fabsf(x), near = size > 14.5F ? 14.5F : size; /* beyond, Phi(-near) is 0; NaN stays */
-    struct normal_f32 n = normal_tail_f32(near);
-    return fmaf(-near, n.density * n.ratio, x < 0 ? 0.0F : x);
+    float z = x * x, p, q;
+    p = 0x1.7c72a6p-26F;
+    p = fmaf(p, z, 0x1.aa9808p-18F);
+    p = fmaf(p, z, 0x1.6c9e88p-13F);
+    p = fmaf(p, z, 0x1.347ff2p-8F);
+    p = fmaf(p, z, 0x1.199e64p-5F);
+    p = fmaf(p, z, 0x1.98845p-2F);
+    q = 0x1.3cd008p-20F;
+    q = fmaf(q, z, 0x1.3b057ap-14F);
+    q = fmaf(q, z, 0x1.f57e8p-10F);
+    q = fmaf(q, z, 0x1.da2a62p-6F);
+    q = fmaf(q, z, 0x1.02e7a6p-2F);
+    q = fmaf(q, z, 1.0F);
+    float y = x * fmaf(x, p / q, 0.5F);
+    y = x > 5.6F ? x : y;
+    return x < -5.6F ? 0.0F : y;
 }
 
 VECTOR_INLINE float gelu_slope_f32(float x)
 {
-    float size = fabsf(x), near = size > 14.5F ? 14.5F : size;
-    struct normal_f32 n = normal_tail_f32(near);
-    float tail = n.density * fmaf(near, (float)-SQRT_1_OVER_2PI, n.ratio);
-    return x < 0 ? tail : 1.0F - tail;
+    float z = x * x, p, q;
+    p = -0x1.fc6ebep-36F;
+    p = fmaf(p, z, 0x1.bf422p-27F);
+    p = fmaf(p, z, 0x1.2d91b6p-20F);
+    p = fmaf(p, z, 0x1.0ca3fap-15F);
+    p = fmaf(p, z, 0x1.2ba0ecp-12F);
+    p = fmaf(p, z, 0x1.bc96e2p-7F);
+    p = fmaf(p, z, -0x1.2713e6p-6F);
+    p = fmaf(p, z, 0x1.988452p-1F);
+    q = 0x1.86f4e2p-22F;
+    q = fmaf(q, z, 0x1.6afccap-17F);
+    q = fmaf(q, z, 0x1.0f4de8p-12F);
+    q = fmaf(q, z, 0x1.10148ep-8F);
+    q = fmaf(q, z, 0x1.757f6p-5F);
+    q = fmaf(q, z, 0x1.3e38p-2F);
+    q = fmaf(q, z, 1.0F);
+    float y = fmaf(x, p / q, 0.5F);
+    y = x > 6.0F ? 1.0F : y;
+    return x < -6.0F ? 0.0F : y;
 }
 
 VECTOR_INLINE float erf_f32(float x)
