@@ -6,21 +6,28 @@
  * With g = dy w:
  *     normalize_grad_input   dx = r (g - h mean(g h) - mean g)            (the last term for layer_norm, mode 0, only)
  *     normalize_grad_weight  dw = sum over rows of dy h
- * Statistics are kept in f64.
+ * Statistics are kept in f64; with them each element is computed in the dtype of x, in at most six roundings.
+ *
+ * layer_norm, rms_norm: memory is read once and written once, as long as a row stays in a cache until it is read again.  The gradients read
+ * dy and x once each.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
 #include "base/alloc.h"
 #include "base/check.h"
+#include "base/dtype.h"
 #include "base/error.h"
+#include "base/util.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/past_caches.h"
 #include "tensor/row.h"
 #include "base/vector.h"
 
 enum { LAYER, RMS };
 
-#define STACK 4 /* rows that are added to the sums over rows together */
+#define STACK 4   /* rows that are added to the sums over rows together */
+#define BLOCK 512 /* elements that are computed before they are written past the caches */
 
 struct row { /* of one row: what h needs, and the means of g and g h */
     double mean, scale, g_mean, gh_mean;
@@ -30,60 +37,96 @@ struct normalized {
     int64_t rows, n;
     double eps;
     int mode;
+    bool is_large; /* the result is written past the caches */
 };
 
-static struct normalized rows_of(const struct mesh_tensor *x, const struct op_attr *attr, int mode)
+static struct normalized rows_of(const struct mesh_tensor *x, const struct op_attr *attr, int mode,
+                                 const struct mesh_tensor *out)
 {
     struct normalized z = { .rows = 1, .n = 1, .eps = attr->value[0], .mode = mode };
     for (int d = 0; d < x->shape.ndim; d++) {
         *(d < x->shape.ndim - attr->index[0] ? &z.rows : &z.n) *= x->shape.dim[d];
     }
+    z.is_large = goes_past_caches(out->data, tensor_bytes(out), (size_t)z.n * dtype_size(out->dtype));
     return z;
 }
 
+#define PLUS_OR_NULL(p, j) ((p) != NULL ? (p) + (j) : NULL)
+
+/* x - mean, the mean in two parts: the first subtraction is exact where x is near it. */
+#define CENTERED(x) (((x)-high) - low)
+#define PARTS_OF(T, mean)                                                                                              \
+    const T high = (T)(mean);                                                                                          \
+    const T low = (T)((mean) - (double)high)
+
 #define NORMALIZE(D, T, U, unused)                                                                                     \
-    static void statistics_##D(const struct normalized *z, const T *x, double *ret_mean, double *ret_scale)            \
+    static struct row statistics_##D(const struct normalized *z, const T *x) {                                         \
+        const double n = (double)z->n;                                                                                 \
+        if (z->mode == RMS) {                                                                                          \
+            return (struct row){ .scale = 1 / sqrt(row_dot_##D(x, x, z->n) / n + z->eps) };                            \
+        }                                                                                                              \
+        struct row_moments m = row_moments_##D(x, z->n, (struct row_moments){ .n = 0 });                               \
+        double var = row_squares_about_mean(m.sum, m.square, n) / n;                                                   \
+        return (struct row){ .mean = row_moments_mean(&m), .scale = 1 / sqrt(var + z->eps) };                          \
+    } static VECTOR_ROW(write_##D,                                                                                     \
+                        (T *restrict y, const T *x, const T *w, const T *b, int64_t n, const struct row *r),           \
+                        (y, x, w, b, n, r))                                                                            \
     {                                                                                                                  \
-        double mean = z->mode == LAYER ? row_sum_##D(x, z->n) / (double)z->n : 0;                                      \
-        *ret_mean = mean;                                                                                              \
-        *ret_scale = 1 / sqrt(row_deviations_##D(x, z->n, mean).square / (double)z->n + z->eps);                       \
-    }                                                                                                                  \
-    static VECTOR_ROW(write_row_##D,                                                                                   \
-                      (T *restrict y, const T *x, const T *w, const T *b, int64_t n, double mean, double scale),       \
-                      (y, x, w, b, n, mean, scale))                                                                    \
-    {                                                                                                                  \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            double h = ((double)x[j] - mean) * scale;                                                                  \
-            y[j] = (T)((w != NULL ? h * (double)w[j] : h) + (b != NULL ? (double)b[j] : 0));                           \
+        PARTS_OF(T, r->mean);                                                                                          \
+        const T scale = (T)r->scale;                                                                                   \
+        for (int64_t j = 0; w != NULL && b != NULL && j < n; j++) {                                                    \
+            y[j] = CENTERED(x[j]) * scale * w[j] + b[j];                                                               \
+        }                                                                                                              \
+        for (int64_t j = 0; w != NULL && b == NULL && j < n; j++) {                                                    \
+            y[j] = CENTERED(x[j]) * scale * w[j];                                                                      \
+        }                                                                                                              \
+        for (int64_t j = 0; w == NULL && j < n; j++) {                                                                 \
+            y[j] = CENTERED(x[j]) * scale + (b != NULL ? b[j] : 0);                                                    \
         }                                                                                                              \
     }                                                                                                                  \
     static void forward_##D(const struct normalized *z, const struct kernel_call *c, const T *w, const T *b)           \
     {                                                                                                                  \
+        T block[BLOCK] __attribute__((aligned(CACHE_LINE)));                                                           \
         for (int64_t i = 0; i < z->rows; i++) {                                                                        \
             const T *x = (const T *)c->in[0]->data + i * z->n;                                                         \
-            double mean, scale;                                                                                        \
-            statistics_##D(z, x, &mean, &scale);                                                                       \
-            write_row_##D((T *)c->out[0]->data + i * z->n, x, w, b, z->n, mean, scale);                                \
+            T *y = (T *)c->out[0]->data + i * z->n;                                                                    \
+            const struct row r = statistics_##D(z, x);                                                                 \
+            for (int64_t j = 0; j < z->n; j += BLOCK) {                                                                \
+                const int64_t n = MIN(z->n - j, BLOCK);                                                                \
+                write_##D(z->is_large ? block : y + j, x + j, PLUS_OR_NULL(w, j), PLUS_OR_NULL(b, j), n, &r);          \
+                if (z->is_large) {                                                                                     \
+                    write_past_caches(y + j, block, (size_t)n * sizeof(T));                                            \
+                }                                                                                                      \
+            }                                                                                                          \
         }                                                                                                              \
     }                                                                                                                  \
     static VECTOR_ROW(combine_##D,                                                                                     \
                       (T *restrict dx, const T *dy, const T *x, const T *w, int64_t n, const struct row *r),           \
                       (dx, dy, x, w, n, r))                                                                            \
     {                                                                                                                  \
-        const double mean = r->mean, scale = r->scale, g_mean = r->g_mean, gh_mean = r->gh_mean;                       \
-        for (int64_t j = 0; j < n; j++) {                                                                              \
-            const double g = w != NULL ? (double)dy[j] * (double)w[j] : (double)dy[j];                                 \
-            dx[j] = (T)(scale * (g - g_mean - ((double)x[j] - mean) * scale * gh_mean));                               \
+        PARTS_OF(T, r->mean);                                                                                          \
+        const T scale = (T)r->scale, even = (T)(r->scale * r->g_mean), slope = (T)(r->scale * r->scale * r->gh_mean);  \
+        for (int64_t j = 0; w != NULL && j < n; j++) {                                                                 \
+            dx[j] = (dy[j] * w[j] * scale - even) - CENTERED(x[j]) * slope;                                            \
+        }                                                                                                              \
+        for (int64_t j = 0; w == NULL && j < n; j++) {                                                                 \
+            dx[j] = (dy[j] * scale - even) - CENTERED(x[j]) * slope;                                                   \
         }                                                                                                              \
     }                                                                                                                  \
     static void row_grad_##D(const struct normalized *z, T *dx, const T *dy, const T *x, const T *w)                   \
     {                                                                                                                  \
-        struct row r = { .mean = 0 };                                                                                  \
-        statistics_##D(z, x, &r.mean, &r.scale);                                                                       \
+        struct row r = statistics_##D(z, x);                                                                           \
         struct row_slopes sums = row_slopes_##D(dy, x, w, z->n, r.mean);                                               \
         r.g_mean = z->mode == LAYER ? sums.g / (double)z->n : 0;                                                       \
         r.gh_mean = sums.gx * r.scale / (double)z->n;                                                                  \
-        combine_##D(dx, dy, x, w, z->n, &r);                                                                           \
+        T block[BLOCK] __attribute__((aligned(CACHE_LINE)));                                                           \
+        for (int64_t j = 0; j < z->n; j += BLOCK) {                                                                    \
+            const int64_t n = MIN(z->n - j, BLOCK);                                                                    \
+            combine_##D(z->is_large ? block : dx + j, dy + j, x + j, PLUS_OR_NULL(w, j), n, &r);                       \
+            if (z->is_large) {                                                                                         \
+                write_past_caches(dx + j, block, (size_t)n * sizeof(T));                                               \
+            }                                                                                                          \
+        }                                                                                                              \
     }                                                                                                                  \
     static void grad_input_##D(const struct normalized *z, const struct kernel_call *c)                                \
     {                                                                                                                  \
@@ -95,19 +138,26 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
     static VECTOR_ROW(add_row_##D, (double *restrict sum, const T *dy, const T *x, int64_t n, const struct row *r),    \
                       (sum, dy, x, n, r))                                                                              \
     {                                                                                                                  \
-        const double mean = r->mean, scale = r->scale;                                                                 \
+        PARTS_OF(T, r->mean);                                                                                          \
+        const T scale = (T)r->scale;                                                                                   \
         for (int64_t j = 0; j < n; j++) {                                                                              \
-            sum[j] += (double)dy[j] * ((double)x[j] - mean) * scale;                                                   \
+            sum[j] += (double)(dy[j] * (CENTERED(x[j]) * scale));                                                      \
         }                                                                                                              \
     }                                                                                                                  \
     /* The same for STACK rows, in order: the sums are read and written once. */                                       \
     static VECTOR_ROW(add_stack_##D, (double *restrict sum, const T *dy, const T *x, int64_t n, const struct row *r),  \
                       (sum, dy, x, n, r))                                                                              \
     {                                                                                                                  \
+        T high[STACK], low[STACK], scale[STACK];                                                                       \
+        for (int k = 0; k < STACK; k++) {                                                                              \
+            high[k] = (T)r[k].mean;                                                                                    \
+            low[k] = (T)(r[k].mean - (double)high[k]);                                                                 \
+            scale[k] = (T)r[k].scale;                                                                                  \
+        }                                                                                                              \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             double s = sum[j];                                                                                         \
             for (int k = 0; k < STACK; k++) {                                                                          \
-                s += (double)dy[k * n + j] * ((double)x[k * n + j] - r[k].mean) * r[k].scale;                          \
+                s += (double)(dy[k * n + j] * (((x[k * n + j] - high[k]) - low[k]) * scale[k]));                       \
             }                                                                                                          \
             sum[j] = s;                                                                                                \
         }                                                                                                              \
@@ -119,7 +169,7 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
         for (int64_t i = 0, some; i < z->rows; i += some) {                                                            \
             some = i + STACK <= z->rows ? STACK : 1;                                                                   \
             for (int64_t k = 0; k < some; k++) {                                                                       \
-                statistics_##D(z, x + (i + k) * z->n, &r[k].mean, &r[k].scale);                                        \
+                r[k] = statistics_##D(z, x + (i + k) * z->n);                                                          \
             }                                                                                                          \
             (some == STACK ? add_stack_##D : add_row_##D)(sum, dy + i * z->n, x + i * z->n, z->n, r);                  \
         }                                                                                                              \
@@ -142,13 +192,14 @@ static int check(const char *name, mesh_dtype t)
 static int forward(const char *name, const struct kernel_call *c, int mode)
 {
     const struct mesh_tensor *x = c->in[0];
-    struct normalized z = rows_of(x, c->attr, mode);
+    struct normalized z = rows_of(x, c->attr, mode, c->out[0]);
     const void *w = data_of(c->in[1]), *b = mode == LAYER ? data_of(c->in[2]) : NULL;
     if (x->dtype == MESH_F32) {
         forward_F32(&z, c, w, b);
     } else if (x->dtype == MESH_F64) {
         forward_F64(&z, c, w, b);
     }
+    finish_past_caches();
     return check(name, x->dtype);
 }
 
@@ -164,18 +215,19 @@ int k_rms_norm(const struct kernel_call *c)
 
 int k_normalize_grad_input(const struct kernel_call *c)
 {
-    struct normalized z = rows_of(c->in[1], c->attr, (int)c->attr->mode);
+    struct normalized z = rows_of(c->in[1], c->attr, (int)c->attr->mode, c->out[0]);
     if (c->in[1]->dtype == MESH_F32) {
         grad_input_F32(&z, c);
     } else if (c->in[1]->dtype == MESH_F64) {
         grad_input_F64(&z, c);
     }
+    finish_past_caches();
     return check("normalize_grad_input", c->in[1]->dtype);
 }
 
 int k_normalize_grad_weight(const struct kernel_call *c)
 {
-    struct normalized z = rows_of(c->in[1], c->attr, (int)c->attr->mode);
+    struct normalized z = rows_of(c->in[1], c->attr, (int)c->attr->mode, c->out[0]);
     double *sum = mem_zalloc((size_t)z.n * sizeof *sum + 1);
     if (sum == NULL) {
         return err_no_memory((size_t)z.n * sizeof *sum, "the sums of a weight's gradient");

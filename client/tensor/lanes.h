@@ -26,6 +26,25 @@ typedef double lanes __attribute__((vector_size(64)));
     }
 FLOAT_TYPES(LANES_OF, 0)
 
+/* As many elements as 64 bytes hold, computed as they are; WIDE(T) of them. */
+#define WIDE(T) (64 / (int)sizeof(T))
+typedef float wide_F32 __attribute__((vector_size(64)));
+typedef double wide_F64 __attribute__((vector_size(64)));
+
+/* Adds them to WIDE(T) / N_LANES lanes. */
+#define WIDE_OF(D, T, U, unused)                                                                                       \
+    VECTOR_INLINE void lanes_add_##D(lanes *inout, const wide_##D *x)                                                  \
+    {                                                                                                                  \
+        T element[WIDE(T)];                                                                                            \
+        memcpy(element, x, sizeof element);                                                                            \
+        for (int k = 0; k < WIDE(T) / N_LANES; k++) {                                                                  \
+            lanes v;                                                                                                   \
+            lanes_load_##D(&v, element + k * N_LANES);                                                                 \
+            inout[k] += v;                                                                                             \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(WIDE_OF, 0)
+
 /* Their sum: one half joins the other until there is one. */
 VECTOR_INLINE double lanes_total(const lanes *all)
 {

@@ -93,27 +93,38 @@
                s[CHAINS + k] += v * v, const double v = (double)x[at] - center; rest[0] += v; rest[1] += v * v)        \
         return (struct row_deviations){ total[0], total[1] };                                                          \
     }                                                                                                                  \
-    struct row_moments row_moments_##D(const T *x, int64_t n, struct row_moments m) {                                  \
-        for (int64_t i = 0, some; i < n; i += some) {                                                                  \
-            some = MIN(n - i, MAX(m.n * (GROWTH - 1), FIRST));                                                         \
-            if (m.n == 0) {                                                                                            \
-                m.center = row_sum_##D(x, some) / (double)some;                                                        \
-            }                                                                                                          \
-            struct row_deviations d = row_deviations_##D(x + i, some, m.center);                                       \
-            m.n += some;                                                                                               \
-            m.sum += d.sum;                                                                                            \
-            m.square += d.square;                                                                                      \
-            row_recenter(&m.center, &m.sum, &m.square, (double)m.n);                                                   \
-        }                                                                                                              \
-        return m;                                                                                                      \
-    } VECTOR_VALUE(struct row_slopes, row_slopes_##D, (const T *dy, const T *x, const T *w, int64_t n, double mean),   \
-                   (dy, x, w, n, mean))                                                                                \
+    VECTOR_VALUE(struct row_slopes, row_slopes_##D, (const T *dy, const T *x, const T *w, int64_t n, double mean),     \
+                 (dy, x, w, n, mean))                                                                                  \
     {                                                                                                                  \
-        TOTALS(2, n, LOADED(D, g, dy); LOADED(D, v, x); LOADED(D, u, w != NULL ? w : dy); g = w != NULL ? g * u : g;   \
-               s[k] += g; s[CHAINS + k] += g * (v - mean),                                                             \
-                          const double g = w != NULL ? (double)dy[at] * (double)w[at] : (double)dy[at];                \
-               rest[0] += g; rest[1] += g * ((double)x[at] - mean))                                                    \
-        return (struct row_slopes){ total[0], total[1] };                                                              \
+        const T near = (T)mean;                                                                                        \
+        lanes g_sum[2] = { { 0 } }, gx_sum[2] = { { 0 } };                                                             \
+        double g_rest = 0, gx_rest = 0;                                                                                \
+        int64_t i = 0;                                                                                                 \
+        for (; i + CHAINS * WIDE(T) <= n; i += CHAINS * WIDE(T)) {                                                     \
+            wide_##D g[CHAINS], v[CHAINS], u;                                                                          \
+            for (int k = 0; k < CHAINS; k++) {                                                                         \
+                memcpy(&g[k], dy + i + k * WIDE(T), sizeof u);                                                         \
+                memcpy(&v[k], x + i + k * WIDE(T), sizeof u);                                                          \
+                if (w != NULL) {                                                                                       \
+                    memcpy(&u, w + i + k * WIDE(T), sizeof u);                                                         \
+                    g[k] *= u;                                                                                         \
+                }                                                                                                      \
+                v[k] = (v[k] - near) * g[k];                                                                           \
+            }                                                                                                          \
+            g[0] = (g[0] + g[1]) + (g[2] + g[3]);                                                                      \
+            v[0] = (v[0] + v[1]) + (v[2] + v[3]);                                                                      \
+            lanes_add_##D(g_sum, &g[0]);                                                                               \
+            lanes_add_##D(gx_sum, &v[0]);                                                                              \
+        }                                                                                                              \
+        for (; i < n; i++) {                                                                                           \
+            const T g = w != NULL ? dy[i] * w[i] : dy[i];                                                              \
+            g_rest += (double)g;                                                                                       \
+            gx_rest += (double)((x[i] - near) * g);                                                                    \
+        }                                                                                                              \
+        g_sum[0] += g_sum[1];                                                                                          \
+        gx_sum[0] += gx_sum[1];                                                                                        \
+        const double g = lanes_total(&g_sum[0]) + g_rest;                                                              \
+        return (struct row_slopes){ g, lanes_total(&gx_sum[0]) + gx_rest - (mean - (double)near) * g };                \
     }                                                                                                                  \
     VECTOR_VALUE(T, row_max_##D, (const T *x, int64_t n), (x, n))                                                      \
     {                                                                                                                  \
@@ -153,3 +164,20 @@
         return sum;                                                                                                    \
     }
 FLOAT_TYPES(ROWS, 0)
+
+#define MOMENTS(D, T, U, unused)                                                                                       \
+    struct row_moments row_moments_##D(const T *x, int64_t n, struct row_moments m) {                                  \
+        for (int64_t i = 0, some; i < n; i += some) {                                                                  \
+            some = MIN(n - i, MAX(m.n * (GROWTH - 1), FIRST));                                                         \
+            if (m.n == 0) {                                                                                            \
+                m.center = row_sum_##D(x, some) / (double)some;                                                        \
+            }                                                                                                          \
+            struct row_deviations d = row_deviations_##D(x + i, some, m.center);                                       \
+            m.n += some;                                                                                               \
+            m.sum += d.sum;                                                                                            \
+            m.square += d.square;                                                                                      \
+            row_recenter(&m.center, &m.sum, &m.square, (double)m.n);                                                   \
+        }                                                                                                              \
+        return m;                                                                                                      \
+    }
+FLOAT_TYPES(MOMENTS, 0)

@@ -43,6 +43,7 @@ static inline void row_recenter(double *center, double *sum, double *square, dou
     *sum -= n * by;
 }
 
+/* Products are rounded to the dtype, and so are the sums of four of them: each sum is right to five roundings of the sum of the sizes. */
 struct row_slopes {
     double g, gx; /* sums of g = dy w (w may be NULL: 1) and of g (x - mean) */
 };

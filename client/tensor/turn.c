@@ -8,7 +8,7 @@
  *     c0 c1 c2 c3       c0 d0 c1 d1      a2 b2 c2 d2
  *     d0 d1 d2 d3       c2 d2 c3 d3      a3 b3 c3 d3
  *
- * A large result goes past the caches, where the processor has such stores: else each of its lines would be read first.
+ * A large result goes past the caches.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/turn.h"
 
@@ -17,40 +17,14 @@
 
 #include "base/check.h"
 #include "base/util.h"
+#include "tensor/past_caches.h"
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#define SIDE 16
+#define LINE CACHE_LINE
 
-#define SIDE        16
-#define LINE        64
-#define LARGE_BYTES ((size_t)4 << 20)
-
-/* Writes whole lines of the cache, from line-aligned to line-aligned memory, without reading them. */
-static inline void write_past_caches(void *to, const void *from, size_t bytes)
+static bool is_large_turn(const struct turn *t)
 {
-#if defined(__SSE2__)
-    for (size_t k = 0; k < bytes; k += sizeof(__m128i)) {
-        _mm_stream_si128((__m128i *)((char *)to + k), _mm_load_si128((const __m128i *)((const char *)from + k)));
-    }
-#else
-    memcpy(to, from, bytes);
-#endif
-}
-
-/* Other loads and stores must not overtake what went past the caches. */
-static inline void finish_past_caches(void)
-{
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
-}
-
-static bool goes_past_caches(const struct turn *t)
-{
-    size_t step = (size_t)t->to_step * t->item;
-    return (size_t)t->rows * (size_t)t->columns * t->item >= LARGE_BYTES && step % LINE == 0 &&
-           (uintptr_t)t->to % LINE == 0;
+    return goes_past_caches(t->to, (size_t)t->rows * (size_t)t->columns * t->item, (size_t)t->to_step * t->item);
 }
 
 /* --- a small block in registers: to[j * SIDE + i] = from[i * step + j] ------------------------------------------------ */
@@ -139,7 +113,7 @@ BLOCK_BY_ELEMENTS(uint64_t, 2)
     }                                                                                                                  \
     static void turn_##T(const struct turn *t)                                                                         \
     {                                                                                                                  \
-        const bool is_large = SIDE * sizeof(T) % LINE == 0 && goes_past_caches(t);                                     \
+        const bool is_large = SIDE * sizeof(T) % LINE == 0 && is_large_turn(t);                                        \
         for (int64_t i = 0; i < t->rows; i += SIDE) {                                                                  \
             for (int64_t j = 0; j < t->columns; j += SIDE) {                                                           \
                 int64_t rows = MIN(SIDE, t->rows - i), columns = MIN(SIDE, t->columns - j);                            \

@@ -1,4 +1,5 @@
-/* tests/unit/tensor/test_moments.c - variances of numbers that are hard to take the variance of, against two passes in long double.
+/* tests/unit/tensor/test_moments.c - variances, and rows scaled by them, of numbers that are hard to take the variance of; against
+ * two passes in long double.
  *
  * Each line is tried as a tensor of its own, as the rows and as the columns of a matrix: the centers about which squares are
  * summed change at other places in each.
@@ -144,12 +145,88 @@ START_TEST(variance_of_infinite_and_huge_numbers)
 }
 END_TEST
 
+/* Rows whose numbers are far from 0, as far as f32 tells them apart; large enough in all to be written past the caches. */
+enum { N_ROWS = 3 };
+
+static long double deviation(const struct mesh_tensor *x, int64_t row, int64_t n, long double *ret_mean)
+{
+    long double mean = 0, square = 0;
+    for (int64_t j = 0; j < n; j++) {
+        mean += (long double)get(x, row * n + j) / (long double)n;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        long double v = (long double)get(x, row * n + j) - mean;
+        square += v * v;
+    }
+    *ret_mean = mean;
+    return sqrtl(square / (long double)n + 1e-5L);
+}
+
+static void check_normalized(const struct mesh_tensor *x, const struct mesh_tensor *w, const struct mesh_tensor *y,
+                             int64_t n)
+{
+    for (int64_t i = 0; i < N_ROWS; i++) {
+        long double mean, size = deviation(x, i, n, &mean);
+        for (int64_t j = 0; j<n; j += n> MOST ? 997 : 1) {
+            long double h = ((long double)get(x, i * n + j) - mean) / size;
+            assert_element(y, i * n + j, (double)(h * get(w, j)), x->dtype == MESH_F32 ? 4e-7 : 4e-12);
+        }
+    }
+}
+
+static void check_slopes(const struct mesh_tensor *x, const struct mesh_tensor *w, const struct mesh_tensor *dx,
+                         int64_t n)
+{
+    for (int64_t i = 0; i < N_ROWS; i++) { /* dy is w too */
+        long double mean, size = deviation(x, i, n, &mean), g_mean = 0, gh_mean = 0;
+        for (int64_t j = 0; j < n; j++) {
+            long double g = (long double)get(w, j) * get(w, j);
+            g_mean += g / (long double)n;
+            gh_mean += g * ((long double)get(x, i * n + j) - mean) / size / (long double)n;
+        }
+        for (int64_t j = 0; j<n; j += n> MOST ? 997 : 1) {
+            long double g = (long double)get(w, j) * get(w, j), h = ((long double)get(x, i * n + j) - mean) / size;
+            double tolerance = (double)(1 / size) * (x->dtype == MESH_F32 ? 4e-6 : 4e-12);
+            assert_element(dx, i * n + j, (double)((g - g_mean - h * gh_mean) / size), tolerance);
+        }
+    }
+}
+
+static void check_rows(int64_t n, mesh_dtype t)
+{
+    struct mesh_tensor *x = test_tensor_empty(MESH_SHAPE(N_ROWS, n), t), *w = test_tensor_rough(MESH_SHAPE(n), t, 5);
+    struct mesh_tensor *y = test_tensor_empty(x->shape, t), *dy = test_tensor_empty(x->shape, t);
+    struct op_attr attr = { .value = { 1e-5 }, .index = { 1 } };
+    for (int64_t i = 0; i < x->n; i++) {
+        set(x, i, (double)(i / n * 4000) + noise(i));
+        set(dy, i, get(w, i % n));
+    }
+    run_kernel(k_layer_norm, &(struct kernel_call){ .in = { x, w }, .out = { y }, .attr = &attr });
+    check_normalized(x, w, y, n);
+    run_kernel(k_normalize_grad_input, &(struct kernel_call){ .in = { dy, x, w }, .out = { y }, .attr = &attr });
+    check_slopes(x, w, y, n);
+    tensors_unref(4, x, w, y, dy);
+}
+
+START_TEST(rows_far_from_0_are_normalized)
+{
+    static const int64_t large = 350208; /* 3 rows of f32 have 4 MiB */
+    for (size_t k = 3; k < ARRAY_SIZE(lengths); k++) {
+        check_rows(lengths[k], MESH_F32);
+        check_rows(lengths[k], MESH_F64);
+    }
+    check_rows(large, MESH_F32);
+    check_rows(large + 8, MESH_F32); /* whose second row begins at no line of the cache */
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("moments");
     TCase *t = tcase_create("moments");
     tcase_add_loop_test(t, variance_keeps_its_digits, 0, (int)ARRAY_SIZE(numbers));
     tcase_add_test(t, variance_of_infinite_and_huge_numbers);
+    tcase_add_test(t, rows_far_from_0_are_normalized);
     suite_add_tcase(s, t);
     return s;
 }
