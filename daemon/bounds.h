@@ -3,9 +3,10 @@
 #ifndef DAEMON_BOUNDS_H
 #define DAEMON_BOUNDS_H
 
+#include "base/names.h"
+
 #define MESHD_PROTOCOL       1
 
-#define MAX_NAME_BYTES       128                        /* of jobs, barriers, groups: [A-Za-z0-9._-], '/' inside */
 #define MAX_RANKS            65536                      /* of one job */
 #define MAX_TABLE_BYTES      ((4u << 20) - (16u << 10)) /* of all ranks: it goes to each in one frame */
 #define MAX_HOST_BYTES       64                         /* longer host names are cut */
@@ -13,6 +14,7 @@
 #define MAX_ADDRESS_BYTES    160
 #define MAX_HELLO_BYTES      4096 /* of the first frame, before anything is known about its sender */
 #define HELLO_TIMEOUT_MS     5000
+#define LAST_WORD_MS         100 /* for who started a rank to say how its process ended, before the others hear that it has */
 #define DEFAULT_TIMEOUT_MS   60000 /* of a request that names none */
 #define MAX_TIMEOUT_MS       (INT64_C(7) * 24 * 3600 * 1000)
 #define KEEP_CREATED_MS      60000 /* of a created job that nobody has joined and whose creator is gone */

@@ -1,6 +1,7 @@
 /* daemon/client_conn.c - one client: hello first, then a request at a time to its handler.
  *
- * Happy path   accepted, credentials read, hello, requests; the connection ends: its rank (if it still is one) has died.
+ * Happy path   accepted, credentials read, hello, requests; the connection ends: its rank (if it still is one) has died,
+ *              which is told once who started it has said how, or LAST_WORD_MS later.
  * Failures     No frame within HELLO_TIMEOUT_MS, bytes that are no frames of ours, a message that does not decode, a first
  *              request other than hello: one log line, the connection is closed.  A request that is refused: its answer
  *              says why, the connection goes on.
@@ -172,6 +173,39 @@ static void leave_job(struct client *c)
     log_death(s, job);
 }
 
+static void forget(struct client *c)
+{
+    struct server *s = c->server;
+    c->last_word = loop_timer_stop(c->last_word);
+    leave_job(c);
+    server_remove_client(s, c);
+    mem_free(c);
+}
+
+static void last_word_cb(void *arg)
+{
+    forget(arg);
+}
+
+void client_last_word(struct server *s, const struct job *job, uint32_t rank)
+{
+    struct client *c = rank < job->liveness.n ? server_client(s, job->liveness.table[rank].client) : NULL;
+    if (c != NULL && c->last_word != NULL) {
+        forget(c);
+    }
+}
+
+/* A rank is gone without a word, and who started it is there, and has not said yet how it ended. */
+static bool is_explained_soon(const struct client *c)
+{
+    if (c->server->is_stopping || !is_rank(c)) {
+        return false;
+    }
+    const struct liveness *l = &c->job->liveness;
+    const struct client *watcher = server_client(c->server, l->watcher);
+    return watcher != NULL && !watcher->is_closing && l->of[liveness_rank_of(l, c->id)].end[0] == 0;
+}
+
 static void closed_cb(struct conn *conn, int status, const char *sentence, void *arg)
 {
     (void)conn;
@@ -180,10 +214,10 @@ static void closed_cb(struct conn *conn, int status, const char *sentence, void 
     log_at("daemon", is_ordinary ? LOG_DEBUG : LOG_INFO, "connection of pid %d ended: %s", (int)c->pid,
            is_ordinary ? "closed" : sentence);
     c->is_closing = true;
-    struct server *s = c->server;
-    leave_job(c);
-    server_remove_client(s, c);
-    mem_free(c);
+    c->last_word = is_explained_soon(c) ? loop_timer_start(c->server->loop, LAST_WORD_MS, 0, last_word_cb, c) : NULL;
+    if (c->last_word == NULL) {
+        forget(c);
+    }
 }
 
 static const struct conn_events client_events = { .frame = frame_cb, .closed = closed_cb };

@@ -13,13 +13,16 @@ struct client {
     pid_t pid;
     bool has_said_hello;
     bool is_closing;
-    struct job *job;     /* it created or joined; borrowed from the server's jobs */
-    uint32_t generation; /* it joined; 0: none */
+    struct job *job;              /* it created or joined; borrowed from the server's jobs */
+    uint32_t generation;          /* it joined; 0: none */
+    struct loop_timer *last_word; /* it is gone, and who started it may say how; NULL: no such wait */
 };
 
 /* The listener's callback: takes the connection. */
 void client_accept(struct conn *conn, void *server);
 void client_close(struct client *c);
+/* Who started the rank has told how it ended: nothing is waited for any more. */
+void client_last_word(struct server *s, const struct job *job, uint32_t rank);
 
 /* Belongs to the job from now on: MESH_ESTATE when it belongs to another one. */
 int client_attach(struct client *c, struct job *job);

@@ -6,9 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "wire/private_folder.h"
+
+#define FOLDER_BYTES 256
+#define MAX_TRIES    100
 
 static int check_private(const char *folder)
 {
@@ -29,14 +34,36 @@ static int check_private(const char *folder)
     return 0;
 }
 
-int folder_make(const char *file_path, bool must_be_private)
+/* false: the file is in the root or in the current folder. */
+static bool folder_of(const char *file_path, char folder[FOLDER_BYTES])
 {
-    char folder[256];
     const char *slash = strrchr(file_path, '/');
     if (slash == NULL || slash == file_path) {
+        return false;
+    }
+    snprintf(folder, FOLDER_BYTES, "%.*s", (int)(slash - file_path), file_path);
+    return true;
+}
+
+void folder_remove_orphan(const char *socket_path)
+{
+    char folder[FOLDER_BYTES];
+    const struct timespec pause = { .tv_nsec = 10000000 };
+    bool is_done = !folder_of(socket_path, folder);
+    for (int i = 0; i < MAX_TRIES && !is_done; i++) {
+        is_done = private_folder_remove_orphan(folder);
+        if (!is_done) {
+            (void)nanosleep(&pause, NULL);
+        }
+    }
+}
+
+int folder_make(const char *file_path, bool must_be_private)
+{
+    char folder[FOLDER_BYTES];
+    if (!folder_of(file_path, folder)) {
         return 0;
     }
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash - file_path), file_path);
     if (mkdir(folder, 0700) < 0 && errno != EEXIST) {
         return err_set(MESH_EIO,
                        "cannot make the directory %.120s of the socket: %s; name another socket with --socket", folder,

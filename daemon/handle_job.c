@@ -1,5 +1,6 @@
 /* daemon/handle_job.c - requests about jobs and their ranks.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,22 +103,24 @@ int handle_end_job(struct client *c, const Mesh__V1__ClientMessage *m)
 int handle_rank_ended(struct client *c, const Mesh__V1__ClientMessage *m)
 {
     const Mesh__V1__RankEnded *told = m->rank_ended;
-    struct ended_rank e = { .rank = told->rank };
+    struct ended_rank e = { .rank = told->rank, .pid = told->pid };
     struct job *job;
     int r = client_find_job(c, told->job, &job);
     if (r < 0) {
         return r;
     }
     if (told->signal != 0) {
-        snprintf(e.words, sizeof e.words, "its process (pid %u) was killed by signal %u", told->pid, told->signal);
+        snprintf(e.words, sizeof e.words, "was killed by signal %u (%s)", told->signal,
+                 told->signal < NSIG ? strsignal((int)told->signal) : "?");
     } else {
-        snprintf(e.words, sizeof e.words, "its process (pid %u) exited with code %d", told->pid, told->code);
+        snprintf(e.words, sizeof e.words, "exited with code %d", told->code);
     }
-    log_debug("daemon", "job %s: rank %u: %s", job->rendezvous.job, e.rank, e.words);
+    log_debug("daemon", "job %s: rank %u (pid %u) %s", job->rendezvous.job, e.rank, e.pid, e.words);
     r = job_rank_ended(job, &e, &c->server->actions);
     if (r == 0) {
         actions_done(&c->server->actions, request_ticket(c, m));
         server_settle(c->server, job);
+        client_last_word(c->server, job, e.rank);
     }
     return r;
 }

@@ -224,6 +224,10 @@ int job_rank_ended(struct job *job, const struct ended_rank *e, struct actions *
 {
     int r = rendezvous_rank_ended(&job->rendezvous, e);
     if (r == 0) {
+        char how[sizeof e->words + 32];
+        bool has_returned = strncmp(e->words, "exited", strlen("exited")) == 0;
+        snprintf(how, sizeof how, "%s%s", e->words, has_returned ? " without mesh_finalize()" : "");
+        liveness_process_ended(&job->liveness, e->rank, e->pid, how);
         rendezvous_give_up(&job->rendezvous, &job->liveness, ret);
     }
     return r;

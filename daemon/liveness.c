@@ -67,11 +67,19 @@ static void tell_others(const struct liveness *l, uint32_t but, const struct not
     }
 }
 
+void liveness_process_ended(struct liveness *l, uint32_t rank, uint32_t pid, const char *how)
+{
+    if (liveness_is_alive(l, rank) && l->table[rank].pid == pid) {
+        snprintf(l->of[rank].end, sizeof l->of[rank].end, "%s", how);
+    }
+}
+
 const char *liveness_fate(const struct liveness *l, uint32_t rank, char *buf, size_t cap)
 {
     char name[150];
     member_name(&l->table[rank], name, sizeof name);
-    snprintf(buf, cap, "%s %s", name, l->of[rank].state == LIFE_DEAD ? "died" : "left");
+    const char *death = l->of[rank].end[0] != 0 ? l->of[rank].end : "died";
+    snprintf(buf, cap, "%s %s", name, l->of[rank].state == LIFE_DEAD ? death : "left");
     return buf;
 }
 

@@ -19,6 +19,7 @@ struct life_of {
     enum life state;
     int64_t last_ms; /* its last message */
     uint32_t n_reports;
+    char end[64]; /* how its process ended: "was killed by signal 9 (Killed)"; "" not known */
 };
 
 struct liveness {
@@ -39,7 +40,9 @@ void liveness_seen(struct liveness *l, uint64_t client, int64_t now_ms);
 
 /* The client's rank left (died: without saying so); tells the others.  Returns the rank, -1 if it is none or was gone. */
 int liveness_gone(struct liveness *l, uint64_t client, bool died, struct actions *ret);
-/* "rank 2 (node1, pid 4711) died" of a rank that is not alive; returns buf. */
+/* How the process ended that is this rank, for its fate; of another process: nothing. */
+void liveness_process_ended(struct liveness *l, uint32_t rank, uint32_t pid, const char *how);
+/* "rank 2 (node1, pid 4711) died", or how, of a rank that is not alive; returns buf. */
 const char *liveness_fate(const struct liveness *l, uint32_t rank, char *buf, size_t cap);
 
 struct report {

@@ -364,8 +364,9 @@ void rendezvous_give_up(struct rendezvous *v, const struct liveness *l, struct a
             continue; /* the end of its connection is still to come, or somebody started it again */
         }
         char sentence[256];
-        snprintf(sentence, sizeof sentence, "join: rank %u of job %.60s will not come: %s before it joined", e->rank,
-                 v->job, e->words);
+        snprintf(sentence, sizeof sentence,
+                 "join: rank %u of job %.60s will not come: its process (pid %u) %s before it joined", e->rank, v->job,
+                 e->pid, e->words);
         const struct notice n = {
             .kind = NOTICE_RANK_ABSENT, .rank = (int32_t)e->rank, .culprit = (int32_t)e->rank, .status = MESH_EPEER
         };

@@ -20,8 +20,8 @@ struct candidate {
 };
 
 struct ended_rank { /* its process; whether it had joined or not */
-    uint32_t rank;
-    char words[80]; /* "its process (pid 4711) exited with code 3" */
+    uint32_t rank, pid;
+    char words[64]; /* "was killed by signal 9 (Killed)", "exited with code 3" */
 };
 
 struct rendezvous {

@@ -1,4 +1,4 @@
-/* daemon/sentence.h - the parts error sentences are made of: lists of ranks, printable keys, checked names.
+/* daemon/sentence.h - the parts error sentences are made of: lists of ranks, printable keys, texts of others.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DAEMON_SENTENCE_H
 #define DAEMON_SENTENCE_H
@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "daemon/actions.h"
 
 /* "rank 3", "ranks 0-2 5", "ranks 0 2 4 ... (900 in all)"; rank [n] ascending; returns buf. */
@@ -15,8 +16,5 @@ const char *sentence_ranks(char *buf, size_t cap, const uint32_t *rank, size_t n
 const char *sentence_key(char *buf, size_t cap, struct bytes key);
 /* The text of somebody else, cut to fit, with what cannot be printed replaced by '?'; returns buf. */
 const char *sentence_clean(char *buf, size_t cap, const char *text);
-/* 1..MAX_NAME_BYTES of [A-Za-z0-9._-], or of any printable ASCII without blanks when is_path; else MESH_EINVAL about
- * `what`. */
-int name_check(const char *what, const char *name, bool is_path);
 
 #endif

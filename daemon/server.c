@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "daemon/client_conn.h"
+#include "daemon/folder.h"
 #include "daemon/reply.h"
 #include "daemon/reply_joined.h"
 #include "daemon/rings.h"
@@ -229,6 +230,7 @@ static void life_cb(bool readable, bool writable, void *arg)
         return;
     }
     s->life = loop_watch_stop(s->life);
+    s->is_abandoned = true;
     server_stop(s, "the other end of --life-fd was closed");
 }
 
@@ -322,6 +324,9 @@ int server_run(const struct server_config *config)
         err_restore(&why);
     } else {
         log_info("daemon", "stopped");
+    }
+    if (s.is_abandoned) {
+        folder_remove_orphan(config->address.path);
     }
     return r;
 }

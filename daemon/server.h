@@ -41,6 +41,7 @@ struct server {
     char address[128];
     char rings_folder[160]; /* of the ranks' recorders; "": none */
     bool is_stopping;
+    bool is_abandoned; /* by who held the other end of life_fd */
 };
 
 /* Serves until SIGTERM, SIGINT, the end of life_fd, or idle_ms without clients; then 0. */

@@ -158,7 +158,8 @@ static void name_message(const struct p2p *p)
 {
     const mesh_error why = *err_last();
     char text[160];
-    for (int i = 0; p->receives.head != NULL && i < p->group->size; i++) {
+    bool is_death = why.status == MESH_EPEER && p->receives.head != NULL;
+    for (int i = 0; is_death && i < p->group->size; i++) {
         if (p->group->world_ranks[i] == why.rank && state_of(p, i) == PEER_DEAD) {
             (void)err_set_about(why.status, why.rank, "%s, before %s", p->group->session->news[why.rank].sentence,
                                 describe(p, p->receives.head, text, sizeof text));

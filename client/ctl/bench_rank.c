@@ -37,14 +37,26 @@ static double bytes_of(const struct bench_row *row)
     }
 }
 
-static void print(const struct bench *bench, const struct bench_row *row)
+/* What was asked for, where it is not what was measured: every rank has as many elements, and at least one. */
+static const char *asked(uint64_t bytes, const struct bench_row *row, char *buf, size_t cap)
 {
+    buf[0] = '\0';
+    if (bytes != row->bytes && row->op != BENCH_BARRIER) {
+        (void)snprintf(buf, cap, "\"asked_bytes\": %llu, ", (unsigned long long)bytes);
+    }
+    return buf;
+}
+
+static void print(const struct bench *bench, const struct bench_row *row, uint64_t bytes)
+{
+    char note[48];
     double moved = bytes_of(row), roof_us = roof_time_us(&bench->roof, steps_of(row->n_ranks), moved);
-    (void)printf("{\"ranks\": %d, \"collective\": \"%s\", \"bytes\": %zu, \"batches\": %d, \"calls\": %ld, "
+    (void)printf("{\"ranks\": %d, \"collective\": \"%s\", \"bytes\": %zu, %s\"batches\": %d, \"calls\": %ld, "
                  "\"median_us\": %.2f, \"best_us\": %.2f, \"worst_us\": %.2f, \"gb_per_s\": %.3f, \"roof_us\": %.2f, "
                  "\"percent_of_roof\": %.1f}\n",
-                 row->n_ranks, bench_op_name(row->op), row->bytes, row->n_batches, row->n_calls, row->median_us,
-                 row->best_us, row->worst_us, moved / row->median_us / 1000, roof_us, 100 * roof_us / row->median_us);
+                 row->n_ranks, bench_op_name(row->op), row->bytes, asked(bytes, row, note, sizeof note), row->n_batches,
+                 row->n_calls, row->median_us, row->best_us, row->worst_us, moved / row->median_us / 1000, roof_us,
+                 100 * roof_us / row->median_us);
     (void)fflush(stdout);
 }
 
@@ -57,7 +69,7 @@ static int measure(const struct bench *bench, const struct bench_library *librar
                        row.n_ranks);
     }
     if (r == 0 && mesh_rank() == 0) {
-        print(bench, &row);
+        print(bench, &row, bytes);
     }
     return r;
 }

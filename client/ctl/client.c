@@ -15,8 +15,12 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/util.h"
+#include "ctl/run_folder.h"
 #include "wire/codec.h"
 #include "wire/default_address.h"
+
+#define MAX_SHOWN 3 /* of private daemons, in a sentence */
 
 enum { REQUEST_HELLO = 1, REQUEST_QUESTION = 2, PROTOCOL = 1 };
 
@@ -269,11 +273,42 @@ int client_find(const struct ctl *ctl, struct client *ret_client)
     return 0;
 }
 
+/* None: the error stands. */
+static int find_private(int r, struct client *client)
+{
+    struct address found[MAX_SHOWN];
+    size_t n = run_folder_sockets(found, ARRAY_SIZE(found));
+    if (n == 0) {
+        return r;
+    }
+    client->address = found[0];
+    address_format(&client->address, client->text, sizeof client->text);
+    if (n == 1) {
+        return 0;
+    }
+    char other[sizeof client->text];
+    address_format(&found[1], other, sizeof other);
+    return err_set(MESH_EDAEMON, "several jobs have a private meshd: name one with --address: %.80s, %.80s%s",
+                   client->text, other, n > 2 ? ", ..." : "");
+}
+
+int client_find_any(const struct ctl *ctl, struct client *ret_client)
+{
+    struct client client = { .timeout_ms = ctl->timeout_ms };
+    int r = client_find(ctl, &client);
+    bool is_nowhere = r == MESH_EDAEMON && !client.is_named;
+    r = is_nowhere ? find_private(r, &client) : r;
+    if (r == 0) {
+        *ret_client = client;
+    }
+    return r;
+}
+
 int client_ask(const struct ctl *ctl, Mesh__V1__ClientMessage *m, int want_body, Mesh__V1__DaemonMessage **ret_reply)
 {
     struct client client;
     Mesh__V1__DaemonMessage *reply = NULL;
-    int r = client_find(ctl, &client);
+    int r = client_find_any(ctl, &client);
     r = r == 0 ? client_call(&client, m, &reply) : r;
     if (r == 0 && (int)reply->body_case != want_body) {
         r = err_set(MESH_EPROTO, "meshd at %s answered with another message than was asked for", client.text);

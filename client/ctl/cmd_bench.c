@@ -15,6 +15,7 @@
 #include "ctl/commands.h"
 #include "ctl/run_job.h"
 #include "ctl/say.h"
+#include "ctl/suggest.h"
 
 #define ROOF_VARIABLE    "MESHCTL_BENCH_ROOF"
 #define MAX_SIZE         (INT64_C(1) << 32)
@@ -74,12 +75,24 @@ static int read_sizes(struct bench *b, const char *list)
     return b->n_sizes > 0 ? EXIT_OK : say_usage("--sizes is empty");
 }
 
+static const char *nearest_op(const char *word)
+{
+    const char *known[BENCH_N_OPS];
+    for (int i = 0; i < BENCH_N_OPS; i++) {
+        known[i] = bench_op_name((enum bench_op)i);
+    }
+    return suggest_nearest(word, known, BENCH_N_OPS);
+}
+
 static int read_collectives(struct bench *b, const char *list)
 {
     char word[32];
     for (b->n_ops = 0; next_word(&list, word, sizeof word); b->n_ops++) {
         if (b->n_ops == ARRAY_SIZE(b->op) || !bench_op_find(word, &b->op[b->n_ops])) {
-            return say_usage("--collectives has '%s': some of %s,%s", word, defaults.collectives, MORE_COLLECTIVES);
+            const char *near = nearest_op(word);
+            return near != NULL ? say_usage("--collectives has '%s'; did you mean '%s'?", word, near)
+                                : say_usage("--collectives has '%s': some of %s,%s", word, defaults.collectives,
+                                            MORE_COLLECTIVES);
         }
     }
     return b->n_ops > 0 ? EXIT_OK : say_usage("--collectives is empty");

@@ -171,7 +171,7 @@ int cmd_kv_set(const struct ctl *ctl, const struct arguments *arguments, const v
     }
     m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_STORE_SET;
     m.store_set = &question;
-    r = r == 0 ? client_find(ctl, &client) : r;
+    r = r == 0 ? client_find_any(ctl, &client) : r;
     r = r == 0 ? client_call(&client, &m, &reply) : r;
     codec_free_daemon(reply);
     buf_fini(&value);

@@ -47,7 +47,7 @@ int cmd_ping(const struct ctl *ctl, const struct arguments *arguments, const voi
     Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
     m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_PING;
     m.ping = &ping;
-    int r = client_find(ctl, &client);
+    int r = client_find_any(ctl, &client);
     if (r != 0) {
         return say_failure(r);
     }

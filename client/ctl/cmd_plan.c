@@ -14,6 +14,7 @@
 #include "ctl/commands.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
+#include "ctl/suggest.h"
 
 #define ALL_RANKS (-1)
 
@@ -76,14 +77,38 @@ static const struct column columns[] = {
     { NULL, "dtype", 0, get_dtype },           { NULL, "lines", 0, get_lines },
 };
 
+/* Messages between two ranks have none. */
+static bool has_plan(mesh_comm_kind kind)
+{
+    return kind != MESH_COMM_SEND && kind != MESH_COMM_RECV;
+}
+
 static mesh_comm_kind find_kind(const char *name)
 {
     for (int k = 1; k <= MESH_COMM_BARRIER; k++) {
-        if (strcmp(comm_kind_name((mesh_comm_kind)k), name) == 0) {
+        if (has_plan((mesh_comm_kind)k) && strcmp(comm_kind_name((mesh_comm_kind)k), name) == 0) {
             return (mesh_comm_kind)k;
         }
     }
     return (mesh_comm_kind)0;
+}
+
+static int unknown_collective(const char *name)
+{
+    const char *known[MESH_COMM_BARRIER];
+    char list[160] = "";
+    size_t n = 0;
+    for (int k = 1; k <= MESH_COMM_BARRIER; k++) {
+        if (has_plan((mesh_comm_kind)k)) {
+            size_t used = strlen(list);
+            known[n] = comm_kind_name((mesh_comm_kind)k);
+            (void)snprintf(list + used, sizeof list - used, "%s%s", n > 0 ? ", " : "", known[n]);
+            n++;
+        }
+    }
+    const char *near = suggest_nearest(name, known, n);
+    return near != NULL ? say_usage("'%.40s' is no collective; did you mean '%s'?", name, near)
+                        : say_usage("'%.40s' is no collective that has a plan: %s", name, list);
 }
 
 /* Cuts the text into its lines, which stay in it. */
@@ -134,9 +159,7 @@ int cmd_plan(const struct ctl *ctl, const struct arguments *arguments, const voi
     const struct plan_options *o = options;
     mesh_dtype t;
     if ((int)find_kind(arguments->operand[0]) == 0) {
-        return say_usage("'%.40s' is no collective: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, "
-                         "barrier ...",
-                         arguments->operand[0]);
+        return unknown_collective(arguments->operand[0]);
     }
     if (!dtype_from_name(o->dtype, &t)) {
         return say_usage("--dtype is '%.20s': f32 f64 f16 bf16 i8 u8 i32 i64 bool", o->dtype);

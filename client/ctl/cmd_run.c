@@ -5,6 +5,7 @@
 
 #include <mesh/base.h>
 
+#include "base/names.h"
 #include "base/util.h"
 #include "ctl/commands.h"
 #include "ctl/run_job.h"
@@ -49,6 +50,10 @@ static int check_environment(const struct text_list *list)
         if (equals == NULL || equals == list->at[i] || equals - list->at[i] > 200) {
             return say_usage("--env is '%.60s': it has the form NAME=VALUE", list->at[i]);
         }
+        if (launch_sets(list->at[i], (size_t)(equals - list->at[i]))) {
+            return say_usage("--env is '%.60s': that variable is set by 'meshctl run' itself, for each rank",
+                             list->at[i]);
+        }
     }
     return EXIT_OK;
 }
@@ -78,6 +83,9 @@ int cmd_run(const struct ctl *ctl, const struct arguments *arguments, const void
     int code = check_environment(&o->environment);
     if (code != EXIT_OK) {
         return code;
+    }
+    if (o->job != NULL && name_check("job name", o->job, false) < 0) {
+        return say_usage("%s", mesh_last_error()->message);
     }
     code = program_find(arguments->program[0], job.launch.path, sizeof job.launch.path);
     if (code != EXIT_OK) {

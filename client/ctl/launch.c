@@ -137,6 +137,17 @@ static const struct {
 };
 /* clang-format on */
 
+bool launch_sets(const char *name, size_t len)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(environment); i++) {
+        const char *ours = environment[i].name;
+        if (!environment[i].is_default && strlen(ours) == len && memcmp(ours, name, len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool set_environment(const struct launch *l, int rank)
 {
     bool is_set = true;

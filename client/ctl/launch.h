@@ -35,6 +35,8 @@ int launch_rank(const struct launch *l, int rank, struct rank_process *ret_proce
 /* We need three descriptors for each rank: raises our own limit as far as is allowed; returns what it was, for the ranks. */
 struct rlimit launch_raise_limit(void);
 
+bool launch_sets(const char *name, size_t len); /* a variable that every rank gets from us */
+
 int free_port(void); /* a TCP port of this machine that nobody has now; 0: none found */
 
 #endif

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/util.h"
 #include "ctl/launch.h"
+#include "ctl/run_folder.h"
 
 #define READY_TIMEOUT_MS 10000
 #define STOP_TIMEOUT_MS  3000
@@ -160,7 +161,7 @@ int private_daemon_start(struct private_daemon *ret_daemon, const char *folder, 
 {
     struct private_daemon d = { .life_fd = -1, .address = { .is_unix = true } };
     char meshd[PATH_MAX];
-    int n = snprintf(d.address.path, sizeof d.address.path, "%s/meshd.sock", folder);
+    int n = snprintf(d.address.path, sizeof d.address.path, "%s/" RUN_SOCKET, folder);
     int r = n > 0 && (size_t)n < sizeof d.address.path ? 0 : err_set(MESH_ERANGE, "%.120s: too long a path", folder);
     r = r == 0 ? find_meshd(meshd, sizeof meshd) : r;
     r = r == 0 ? start_process(&d, meshd, folder, shows_log) : r;
@@ -188,15 +189,16 @@ static bool has_ended_within(pid_t pid, int64_t timeout_ms)
 
 void private_daemon_stop(struct private_daemon *d)
 {
-    if (d->life_fd >= 0) {
-        (void)close(d->life_fd);
-        d->life_fd = -1;
-    }
     if (d->pid > 0) {
+        (void)kill(d->pid, SIGTERM);
         if (!has_ended_within(d->pid, STOP_TIMEOUT_MS)) {
             (void)kill(d->pid, SIGKILL);
             (void)has_ended_within(d->pid, STOP_TIMEOUT_MS);
         }
         d->pid = 0;
+    }
+    if (d->life_fd >= 0) { /* after it: to meshd its end means that we were killed */
+        (void)close(d->life_fd);
+        d->life_fd = -1;
     }
 }

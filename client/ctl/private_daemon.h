@@ -1,6 +1,7 @@
 /* client/ctl/private_daemon.h - a meshd of our own for the time of one job.
  *
- * It ends when we do, however we end: it reads a pipe whose other end is ours.
+ * It ends when we do, however we end: it reads a pipe whose other end is ours.  Of a meshctl that was killed it removes the
+ * folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CTL_PRIVATE_DAEMON_H
 #define CTL_PRIVATE_DAEMON_H
@@ -12,7 +13,7 @@
 
 struct private_daemon {
     pid_t pid;   /* 0: none */
-    int life_fd; /* closing it ends the daemon */
+    int life_fd; /* its end, when we are killed, ends the daemon, which then removes the folder */
     struct address address;
 };
 

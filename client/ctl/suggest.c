@@ -9,7 +9,8 @@
 
 #include "base/util.h"
 
-#define MAX_WORD 64
+#define MAX_WORD      64
+#define MIN_BEGINNING 2
 
 static size_t step_cost(const char *a, const char *b, size_t i, size_t j, size_t rows[3][MAX_WORD + 1])
 {
@@ -42,6 +43,22 @@ size_t suggest_distance(const char *a, const char *b)
     return rows[2][m];
 }
 
+/* The one that begins with the word; NULL: none does, or several. */
+static const char *only_completion(const char *word, const char *const *known, size_t n_known)
+{
+    const char *found = NULL;
+    size_t len = strlen(word);
+    for (size_t i = 0; i < n_known; i++) {
+        if (len >= MIN_BEGINNING && strncmp(known[i], word, len) == 0) {
+            if (found != NULL && strcmp(found, known[i]) != 0) {
+                return NULL;
+            }
+            found = known[i];
+        }
+    }
+    return found;
+}
+
 const char *suggest_nearest(const char *word, const char *const *known, size_t n_known)
 {
     const char *nearest = NULL;
@@ -53,5 +70,5 @@ const char *suggest_nearest(const char *word, const char *const *known, size_t n
             nearest = known[i];
         }
     }
-    return nearest;
+    return nearest != NULL ? nearest : only_completion(word, known, n_known);
 }

@@ -412,7 +412,7 @@ static int say_what_is_absent(const Mesh__V1__DaemonMessage *answer)
     }
     const ProtobufCBinaryData *first = &answer->store_value->missing[0];
     return err_set(MESH_ENOTFOUND, "store wait: %s is not there (%zu keys are absent)",
-                   store_key_text(first->data, first->len, key, sizeof key), answer->store_value->n_missing);
+                   text_quote(first->data, first->len, key, sizeof key), answer->store_value->n_missing);
 }
 
 static int meshd_store_wait(struct control *c, const struct bytes *keys, size_t n, int64_t timeout_ms)

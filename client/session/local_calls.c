@@ -113,7 +113,7 @@ int local_get(struct control *c, struct bytes key, int64_t timeout_ms, struct bu
     if (r == MESH_ETIMEDOUT) {
         char text[STORE_KEY_TEXT_BYTES];
         err_set(r, "store get: %s did not appear within %" PRId64 " ms",
-                store_key_text(key.data, key.len, text, sizeof text), timeout_ms);
+                text_quote(key.data, key.len, text, sizeof text), timeout_ms);
     }
     return local_exit(l, r);
 }
@@ -167,7 +167,7 @@ static size_t count_absent(const struct local_store *s, const struct bytes *keys
 static int keys_absent(int status, const struct bytes *first, size_t n_absent, int64_t timeout_ms)
 {
     char text[STORE_KEY_TEXT_BYTES], more[40] = "", limit[40] = "";
-    store_key_text(first->data, first->len, text, sizeof text);
+    text_quote(first->data, first->len, text, sizeof text);
     if (n_absent > 1) {
         snprintf(more, sizeof more, " and %zu more", n_absent - 1);
     }

@@ -48,7 +48,7 @@ static int not_found(const char *call, struct bytes key)
 {
     char text[STORE_KEY_TEXT_BYTES];
     return err_set(MESH_ENOTFOUND, "store %s: there is no key %s", call,
-                   store_key_text(key.data, key.len, text, sizeof text));
+                   text_quote(key.data, key.len, text, sizeof text));
 }
 
 int local_store_get(const struct local_store *s, struct bytes key, struct buf *ret_value)
@@ -112,10 +112,10 @@ static int sum(struct bytes key, const struct entry *old, int64_t delta, int64_t
 {
     char key_text[STORE_KEY_TEXT_BYTES], value_text[60];
     int64_t before = 0, after;
-    store_key_text(key.data, key.len, key_text, sizeof key_text);
+    text_quote(key.data, key.len, key_text, sizeof key_text);
     if (old != NULL && !parse_number(old, &before)) {
         return err_set(MESH_EINVAL, "store add: the value of %s, %s, is not a 64-bit decimal number", key_text,
-                       store_key_text(old->value, old->len, value_text, sizeof value_text));
+                       text_quote(old->value, old->len, value_text, sizeof value_text));
     }
     if (__builtin_add_overflow(before, delta, &after)) {
         return err_set(MESH_ERANGE, "store add: %s is %" PRId64 "; adding %" PRId64 " does not fit 64 bits", key_text,
@@ -162,7 +162,7 @@ int local_store_compare_set(struct local_store *s, const struct store_swap *swap
     }
     if (e != NULL && (swap->expect_absent || !holds(e, swap->expected))) {
         char text[STORE_KEY_TEXT_BYTES];
-        store_key_text(key.data, key.len, text, sizeof text);
+        text_quote(key.data, key.len, text, sizeof text);
         r = copy_out(e, ret_value);
         return r < 0 ? r
                      : err_set(MESH_EEXIST, "store compare_set: %s %s", text,

@@ -45,7 +45,7 @@ static int hand_out(int r, const struct bytes *key, const struct buf *found, voi
     if (found->len > cap) {
         char text[STORE_KEY_TEXT_BYTES];
         return err_set(MESH_ERANGE, "store: the value of %s has %zu bytes, the buffer %zu",
-                       store_key_text(key->data, key->len, text, sizeof text), found->len, cap);
+                       text_quote(key->data, key->len, text, sizeof text), found->len, cap);
     }
     if (found->len > 0) {
         memcpy(value, found->data, found->len);

@@ -2,9 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/store_check.h"
 
-#include <stdint.h>
-#include <stdio.h>
-
 #include "base/error.h"
 
 int store_key_check(const void *key, size_t key_len)
@@ -15,7 +12,7 @@ int store_key_check(const void *key, size_t key_len)
     if (key_len > STORE_MAX_KEY_BYTES) {
         char text[STORE_KEY_TEXT_BYTES];
         return err_set(MESH_EINVAL, "store: key %s has %zu bytes; at most %d are allowed",
-                       store_key_text(key, key_len, text, sizeof text), key_len, STORE_MAX_KEY_BYTES);
+                       text_quote(key, key_len, text, sizeof text), key_len, STORE_MAX_KEY_BYTES);
     }
     return 0;
 }
@@ -27,26 +24,5 @@ int store_value_check(const void *key, size_t key_len, size_t value_len)
         return 0;
     }
     return err_set(MESH_ETOOLARGE, "store: the value of %s has %zu bytes; at most %u are allowed",
-                   store_key_text(key, key_len, text, sizeof text), value_len, STORE_MAX_VALUE_BYTES);
-}
-
-const char *store_key_text(const void *key, size_t key_len, char *buf, size_t cap)
-{
-    const uint8_t *bytes = key;
-    size_t len = 0;
-    buf[len++] = '"';
-    for (size_t i = 0; i < key_len; i++) {
-        if (len + sizeof "\\xff...\"" > cap) {
-            len += (size_t)snprintf(buf + len, cap - len, "...");
-            break;
-        }
-        uint8_t c = bytes[i];
-        if (c < 0x20 || c == '"' || c == '\\' || c == 0x7f) {
-            len += (size_t)snprintf(buf + len, cap - len, "\\x%02x", (unsigned)c);
-        } else {
-            buf[len++] = (char)c;
-        }
-    }
-    snprintf(buf + len, cap - len, "\"");
-    return buf;
+                   text_quote(key, key_len, text, sizeof text), value_len, STORE_MAX_VALUE_BYTES);
 }

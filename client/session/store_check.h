@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "base/names.h"
+
 #define STORE_MAX_KEY_BYTES   1024
 #define STORE_MAX_VALUE_BYTES (1u << 20)
 #define STORE_MAX_WAIT_KEYS   1024
@@ -13,7 +15,5 @@
 
 int store_key_check(const void *key, size_t key_len);                     /* MESH_EINVAL */
 int store_value_check(const void *key, size_t key_len, size_t value_len); /* MESH_ETOOLARGE */
-/* The key in quotes, cut to fit, what cannot be printed as \xff; returns buf. */
-const char *store_key_text(const void *key, size_t key_len, char *buf, size_t cap);
 
 #endif

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/public_name.h"
+
 struct thread_error {
     mesh_error last;
     bool is_local;
@@ -39,7 +41,7 @@ static int record(int status, int rank, bool is_local, const char *format, va_li
     struct thread_error *t = &thread_error;
     char message[sizeof t->last.message]; /* the arguments may point into the record */
     cut(message, sizeof message, vsnprintf(message, sizeof message, format, args));
-    t->last = (mesh_error){ .status = (mesh_status)status, .rank = rank, .where = t->entered };
+    t->last = (mesh_error){ .status = (mesh_status)status, .rank = rank, .where = err_entered() };
     memcpy(t->last.message, message, sizeof message);
     t->is_local = is_local;
     return status;
@@ -108,7 +110,7 @@ int err_restore(const mesh_error *e)
     mesh_error copy = *e; /* e may be the record itself */
     t->last = copy;
     if (!copy.where || copy.where[0] == '\0') {
-        t->last.where = t->entered;
+        t->last.where = err_entered();
     }
     t->is_local = copy.status == MESH_ENOMEM && copy.rank == t->rank;
     return (int)copy.status;
@@ -141,7 +143,7 @@ void err_enter(const char *public_function)
 
 const char *err_entered(void)
 {
-    return thread_error.entered ? thread_error.entered : "";
+    return thread_error.entered ? public_name(thread_error.entered) : "";
 }
 
 void err_set_rank(int rank)

@@ -36,7 +36,7 @@ const mesh_error *err_last(void); /* never NULL; what mesh_last_error() gives pr
 int err_status(void);             /* its status, for who got NULL and returns an int */
 
 void err_enter(const char *public_function);
-const char *err_entered(void); /* what err_enter() was told last; "" at first */
+const char *err_entered(void); /* the public_name() of what err_enter() was told last; "" at first */
 void err_set_rank(int rank);   /* this thread's rank from now on; -1: none yet */
 int err_rank(void);
 void err_clear(void);

@@ -67,23 +67,76 @@ static bool remove_if_left(const char *path, int min_age_s)
     return is_left;
 }
 
+bool private_folder_remove_orphan(const char *path)
+{
+    struct stat st;
+    bool is_ours = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+    int lock = is_ours ? take_lock(path, 0) : -1;
+    bool is_held = is_ours && lock < 0 && errno == EWOULDBLOCK;
+    if (lock >= 0) {
+        remove_tree(path);
+        (void)close(lock);
+    }
+    return !is_held;
+}
+
+/* The next one of that name in the folder; false: there is none, or enough was looked at. */
+static bool next_of(DIR *dir, const char *base, const char *name, int *inout_left, char path[PATH_BYTES])
+{
+    size_t len = strlen(name);
+    const struct dirent *entry;
+    while (dir != NULL && (*inout_left)-- > 0 && (entry = readdir(dir)) != NULL) {
+        bool is_one = strncmp(entry->d_name, name, len) == 0 && strlen(entry->d_name) == len + strlen("-XXXXXX") &&
+                      entry->d_name[len] == '-';
+        if (is_one && snprintf(path, PATH_BYTES, "%s/%s", base, entry->d_name) < PATH_BYTES) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void private_folder_sweep(const char *base, const char *name, int min_age_s)
 {
     DIR *dir = opendir(base);
-    const struct dirent *entry;
-    size_t len = strlen(name);
-    int n_removed = 0;
-    for (int i = 0; dir != NULL && i < MAX_ENTRIES && n_removed < MAX_REMOVED && (entry = readdir(dir)) != NULL; i++) {
-        bool is_one = strncmp(entry->d_name, name, len) == 0 && strlen(entry->d_name) == len + strlen("-XXXXXX") &&
-                      entry->d_name[len] == '-';
-        char path[PATH_BYTES];
-        if (is_one && snprintf(path, sizeof path, "%s/%s", base, entry->d_name) < (int)sizeof path) {
-            n_removed += remove_if_left(path, min_age_s);
+    char path[PATH_BYTES];
+    int n_left = MAX_ENTRIES, n_removed = 0;
+    while (n_removed < MAX_REMOVED && next_of(dir, base, name, &n_left, path)) {
+        n_removed += remove_if_left(path, min_age_s);
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+}
+
+static bool is_held(const char *path)
+{
+    struct stat st;
+    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
+        return false;
+    }
+    int lock = take_lock(path, 0);
+    bool is_held = lock < 0 && errno == EWOULDBLOCK;
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return is_held;
+}
+
+size_t private_folder_held(const char *base, const char *name, struct folder_path *ret_paths, size_t cap)
+{
+    DIR *dir = opendir(base);
+    char path[PATH_BYTES];
+    int n_left = MAX_ENTRIES;
+    size_t n = 0;
+    while (n < cap && next_of(dir, base, name, &n_left, path)) {
+        if (strlen(path) < sizeof ret_paths->text && is_held(path)) {
+            (void)snprintf(ret_paths[n++].text, sizeof ret_paths->text, "%.87s", path);
         }
     }
     if (dir != NULL) {
         (void)closedir(dir);
     }
+    return n;
 }
 
 static bool make_in(const struct folder_base *base, const char *name, size_t max_len, struct private_folder *f)

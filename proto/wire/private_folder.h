@@ -26,6 +26,16 @@ int private_folder_make(struct private_folder *ret_folder, const char *name, siz
                         const struct folder_base *bases, size_t n_bases);
 void private_folder_remove(struct private_folder *f); /* with all that is in it */
 
+/* Removes a folder, with all that is in it, whose owner is gone: it has a lock, and nobody holds it.  For who was served by it.
+ * false: somebody holds it. */
+bool private_folder_remove_orphan(const char *path);
+
+/* The folders NAME-XXXXXX of this user in a base that somebody holds, at most cap; returns how many. */
+struct folder_path {
+    char text[88];
+};
+size_t private_folder_held(const char *base, const char *name, struct folder_path *ret_paths, size_t cap);
+
 /* Removes the folders NAME-XXXXXX of this user that nobody has held for min_age_s. */
 void private_folder_sweep(const char *base, const char *name, int min_age_s);
 

@@ -18,7 +18,9 @@ START_TEST(a_plan_is_printed_round_by_round)
     json_decref(d);
     ctl_expect(&p, 0, NULL, "");
     CTL(&p, NULL, "plan", "all_reduse");
-    ctl_expect(&p, 2, "", "'all_reduse' is no collective");
+    ctl_expect(&p, 2, "", "'all_reduse' is no collective; did you mean 'all_reduce'?");
+    CTL(&p, NULL, "plan", "send");
+    ctl_expect(&p, 2, "", "'send' is no collective that has a plan: all_reduce, ");
     CTL(&p, NULL, "plan", "broadcast", "--dtype", "f31");
     ctl_expect(&p, 2, "", "f31");
     CTL(&p, NULL, "plan", "broadcast", "-n", "2", "--rank", "2");
@@ -49,6 +51,7 @@ START_TEST(bench_prints_a_json_line_per_collective_and_size)
     ck_assert_double_gt(json_real_value(json_object_get(roof, "gb_per_s")), 0);
     ck_assert_str_eq(json_string_value(json_object_get(gather, "collective")), "all_gather");
     ck_assert_int_eq(json_integer_value(json_object_get(gather, "bytes")), 4096);
+    ck_assert_ptr_null(json_object_get(gather, "asked_bytes"));
     ck_assert_int_eq(json_integer_value(json_object_get(gather, "ranks")), 2);
     ck_assert_double_gt(json_real_value(json_object_get(gather, "median_us")), 0);
     ck_assert_double_gt(json_real_value(json_object_get(gather, "percent_of_roof")), 0);
@@ -61,18 +64,21 @@ START_TEST(bench_prints_a_json_line_per_collective_and_size)
     ctl_expect(&p, 2, "", "--sizes has 'x'");
     CTL(&p, NULL, "bench", "--collectives", "sum");
     ctl_expect(&p, 2, "", "--collectives has 'sum'");
+    CTL(&p, NULL, "bench", "--collectives", "allreduce");
+    ctl_expect(&p, 2, "", "did you mean 'all_reduce'?");
 }
 END_TEST
 
 START_TEST(bench_times_other_calls_when_they_are_asked_for)
 {
-    CTL(&p, NULL, "bench", "-n", "2", "--link", "tcp", "--sizes", "4096", "--collectives",
+    CTL(&p, NULL, "bench", "-n", "2", "--link", "tcp", "--sizes", "4095", "--collectives",
         "scatter,ping_pong,all_reduce_bf16");
     ck_assert_msg(count_text(p.out.text, "\n") == 4, "%s%s", p.out.text, p.err.text);
     json_t *message = line_of(&p, 2), *narrow = line_of(&p, 3);
     ck_assert_str_eq(json_string_value(json_object_get(message, "collective")), "ping_pong");
     ck_assert_str_eq(json_string_value(json_object_get(narrow, "collective")), "all_reduce_bf16");
     ck_assert_int_eq(json_integer_value(json_object_get(narrow, "bytes")), 4096);
+    ck_assert_int_eq(json_integer_value(json_object_get(narrow, "asked_bytes")), 4095);
     ck_assert_double_gt(json_real_value(json_object_get(narrow, "percent_of_roof")), 0);
     json_decref(message);
     json_decref(narrow);

@@ -28,7 +28,8 @@ START_TEST(unknown_words_name_the_near_ones)
     WRONG(2, "unknown option '--adress'; did you mean '--address'?", "--adress", "x", "status");
     WRONG(2, "-o is 'yaml': it is one of table|wide|json|jsonl", "status", "-o", "yaml");
     WRONG(2, "no command given", "-v");
-    WRONG(2, "meshctl ranks JOB", "ranks");
+    WRONG(2, "unknown command 'stat'; did you mean 'status'?", "stat");
+    WRONG(2, "meshctl kv get JOB KEY", "kv", "get");
     WRONG(2, "'b' is one word too many", "ranks", "a", "b");
 }
 END_TEST
@@ -42,6 +43,9 @@ START_TEST(run_refuses_what_makes_no_sense)
     WRONG(2, "no program to run", "run", "-n", "4", "--");
     WRONG(2, "'true' stands before '--'", "run", "-n", "4", "true");
     WRONG(2, "--env is 'NAME'", "run", "--env", "NAME", "--", "true");
+    WRONG(2, "--env is 'MESH_RANK=7': that variable is set by 'meshctl run' itself", "run", "-e", "MESH_RANK=7", "--",
+          "true");
+    WRONG(2, "the job name \"a b\" has a character other than", "run", "--job", "a b", "--", "true");
 }
 END_TEST
 

@@ -37,13 +37,18 @@ static void wait_for_end(void)
     ck_assert_msg(proc_wait(&p, SOON_MS), "meshctl run does not end; it said:\n%.3000s%.3000s", p.out.text, p.err.text);
 }
 
-static int wait_for_texts(const char *text, int n)
+static int wait_for_texts_of(struct proc *proc, const char *text, int n)
 {
     int64_t end_ms = now_ms() + SOON_MS;
-    while (count_text(p.out.text, text) < n && now_ms() < end_ms && !p.has_ended) {
-        (void)proc_wait(&p, 10);
+    while (count_text(proc->out.text, text) < n && now_ms() < end_ms && !proc->has_ended) {
+        (void)proc_wait(proc, 10);
     }
-    return count_text(p.out.text, text);
+    return count_text(proc->out.text, text);
+}
+
+static int wait_for_texts(const char *text, int n)
+{
+    return wait_for_texts_of(&p, text, n);
 }
 
 /* The number after the n-th "pid " of the output. */
@@ -212,6 +217,14 @@ START_TEST(nothing_is_left_when_a_rank_leaves_children_behind)
 }
 END_TEST
 
+static void expect_empty(const char *folder)
+{
+    char pattern[128];
+    glob_t found;
+    (void)snprintf(pattern, sizeof pattern, "%s/*", folder);
+    ck_assert_int_eq(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+}
+
 START_TEST(nothing_is_left_when_meshctl_itself_is_killed)
 {
     char folder[96], variable[128];
@@ -232,14 +245,45 @@ START_TEST(nothing_is_left_when_meshctl_itself_is_killed)
     expect_gone(b);
     expect_gone(c);
     proc_fini(&p);
-    temp_folder_remove(folder); /* the folder of the job is in there: its owner had no time to remove it */
+    expect_empty(folder); /* the private daemon has removed what its owner had no time for */
+    temp_folder_remove(folder);
+}
+END_TEST
+
+START_TEST(a_private_daemon_is_found_by_who_looks)
+{
+    char folder[96], variable[128];
+    temp_folder_make(folder, sizeof folder);
+    (void)snprintf(variable, sizeof variable, "TMPDIR=%s", folder);
+    const char *environment[] = { variable, NULL };
+    const char *run_args[] = {
+        "run", "-n", "2", "--job", "mine", "--", "sh", "-c", "echo pid $$; exec sleep 62", NULL
+    };
+    struct proc look, second;
+    ctl_start(&p, &(struct ctl_line){ .environment = environment, .args = run_args });
+    ck_assert_int_eq(wait_for_texts("pid ", 2), 2);
+    ctl_run(&look, &(struct ctl_line){ .environment = environment, .args = (const char *[]){ "status", NULL } });
+    ctl_expect(&look, 0, "mine", "");
+    ctl_run(&look, &(struct ctl_line){ .environment = environment, .args = (const char *[]){ "ranks", NULL } });
+    ctl_expect(&look, 0, "", "no rank has come yet");
+    ctl_start(&second, &(struct ctl_line){ .environment = environment, .args = run_args });
+    ck_assert_int_eq(wait_for_texts_of(&second, "pid ", 2), 2);
+    ctl_run(&look, &(struct ctl_line){ .environment = environment, .args = (const char *[]){ "status", NULL } });
+    ctl_expect(&look, 4, "", "several jobs have a private meshd: name one with --address: unix:");
+    proc_signal(&second, SIGTERM);
+    ck_assert(proc_wait(&second, CTL_TIMEOUT_MS));
+    proc_fini(&second);
+    proc_signal(&p, SIGTERM);
+    wait_for_end();
+    proc_fini(&p);
+    expect_empty(folder);
+    temp_folder_remove(folder);
 }
 END_TEST
 
 START_TEST(the_private_daemon_and_its_folder_go_with_the_job)
 {
     char folder[96], pattern[128], variable[128];
-    glob_t found;
     temp_folder_make(folder, sizeof folder);
     (void)snprintf(variable, sizeof variable, "TMPDIR=%s", folder);
     ctl_run(&p, &(struct ctl_line){
@@ -251,8 +295,7 @@ START_TEST(the_private_daemon_and_its_folder_go_with_the_job)
     pid_t pid = (pid_t)atoi(said + 5);
     ctl_expect(&p, 0, pattern, NULL);
     ck_assert(!process_exists(pid));
-    (void)snprintf(pattern, sizeof pattern, "%s/*", folder);
-    ck_assert_int_eq(glob(pattern, 0, NULL, &found), GLOB_NOMATCH);
+    expect_empty(folder);
     temp_folder_remove(folder);
 }
 END_TEST
@@ -367,6 +410,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, one_interrupt_asks_and_a_second_one_kills);
     tcase_add_test(cases, nothing_is_left_when_a_rank_leaves_children_behind);
     tcase_add_test(cases, nothing_is_left_when_meshctl_itself_is_killed);
+    tcase_add_test(cases, a_private_daemon_is_found_by_who_looks);
     tcase_add_test(cases, the_private_daemon_and_its_folder_go_with_the_job);
     tcase_add_loop_test(cases, a_signal_at_any_moment_leaves_nothing_behind, 0, 20);
     tcase_add_test(cases, ranks_go_on_without_a_daemon_that_died);

@@ -29,6 +29,21 @@ START_TEST(a_fresh_thread_has_no_error)
 }
 END_TEST
 
+START_TEST(a_function_behind_a_macro_goes_by_the_name_of_the_macro)
+{
+    err_enter("mesh_zeros_opt");
+    err_set(MESH_EINVAL, "zeros");
+    const char *where = mesh_last_error()->where;
+    ck_assert_str_eq(where, "mesh_zeros");
+    err_enter("mesh_sum_opt");
+    ck_assert_str_eq(err_entered(), "mesh_sum");
+    err_enter("mesh_zeros_opt");
+    ck_assert_ptr_eq(err_entered(), where);
+    err_enter("_opt");
+    ck_assert_str_eq(err_entered(), "_opt");
+}
+END_TEST
+
 START_TEST(who_knows_why_writes_the_sentence)
 {
     err_set_rank(3);
@@ -234,6 +249,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("error");
     tcase_add_checked_fixture(t, set_up, NULL);
     tcase_add_test(t, a_fresh_thread_has_no_error);
+    tcase_add_test(t, a_function_behind_a_macro_goes_by_the_name_of_the_macro);
     tcase_add_test(t, who_knows_why_writes_the_sentence);
     tcase_add_test(t, callers_put_theirs_in_front);
     tcase_add_test(t, success_is_not_wrapped);

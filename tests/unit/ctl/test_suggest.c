@@ -36,6 +36,8 @@ START_TEST(near_words_are_found_and_far_ones_are_not)
     ck_assert_str_eq(suggest_nearest("stauts", known, ARRAY_SIZE(known)), "status");
     ck_assert_str_eq(suggest_nearest("rnaks", known, ARRAY_SIZE(known)), "ranks");
     ck_assert_str_eq(suggest_nearest("rn", known, ARRAY_SIZE(known)), "run");
+    ck_assert_str_eq(suggest_nearest("stat", known, ARRAY_SIZE(known)), "status");
+    ck_assert_ptr_null(suggest_nearest("s", known, ARRAY_SIZE(known)));
     ck_assert_ptr_null(suggest_nearest("frobnicate", known, ARRAY_SIZE(known)));
     ck_assert_ptr_null(suggest_nearest("", known, ARRAY_SIZE(known)));
 }

@@ -224,9 +224,30 @@ END_TEST
 
 static int told_of_end(uint32_t rank)
 {
-    struct ended_rank e = { .rank = rank, .words = "its process (pid 11) exited with code 3" };
+    struct ended_rank e = { .rank = rank, .pid = 11, .words = "exited with code 3" };
     return job_rank_ended(job, &e, &out);
 }
+
+START_TEST(how_a_process_ended_is_told_with_its_death)
+{
+    ck_assert_int_eq(join(10, 0), 0);
+    ck_assert_int_eq(join(11, 1), 0);
+    ck_assert_int_eq(join(12, 2), 0);
+    ck_assert_int_eq(join(13, 3), 0);
+    uint32_t pid = job->rendezvous.table[1].pid;
+    struct ended_rank e = { .rank = 1, .pid = pid, .words = "exited with code 0" };
+    struct ended_rank other = { .rank = 2, .pid = 4711, .words = "exited with code 3" };
+    ck_assert_int_eq(job_rank_ended(job, &e, &out), 0);
+    ck_assert_int_eq(job_rank_ended(job, &other, &out), 0);
+    actions_clear(&out);
+    gone(11);
+    assert_says(seen_notice(&out, 10)->sentence, "exited with code 0 without mesh_finalize()");
+    actions_clear(&out);
+    gone(12);
+    assert_says(seen_notice(&out, 10)->sentence,
+                " died"); /* the process that ended was a parent of it, or another one */
+}
+END_TEST
 
 static void expect_absent(uint64_t client, const char *who)
 {
@@ -515,6 +536,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_deadline_names_the_missing_rank_to_all);
     tcase_add_test(tc, the_deadline_without_wished_ranks_says_who_is_there);
     tcase_add_test(tc, a_death_before_completion_frees_the_place);
+    tcase_add_test(tc, how_a_process_ended_is_told_with_its_death);
     tcase_add_test(tc, a_rank_that_ended_before_joining_fails_those_who_wait);
     tcase_add_test(tc, the_end_of_a_waiting_ranks_process_counts_when_its_connection_ends);
     tcase_add_test(tc, ends_of_processes_disturb_no_running_generation_but_the_next);

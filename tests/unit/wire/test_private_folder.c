@@ -90,6 +90,29 @@ START_TEST(what_a_killed_owner_left_is_swept_and_nothing_else)
 }
 END_TEST
 
+START_TEST(an_orphan_is_removed_by_who_was_served_by_it)
+{
+    struct private_folder theirs, ours;
+    struct folder_path held[4];
+    pid_t child = owner(&theirs);
+    ck_assert_int_eq(make(&ours, base, 80), 0);
+    ck_assert(!private_folder_remove_orphan(theirs.path));
+    ck_assert_int_eq(access(theirs.path, F_OK), 0); /* its owner lives */
+    ck_assert_uint_eq(private_folder_held(base, "one", held, 4), 2);
+    ck_assert_uint_eq(private_folder_held(base, "two", held, 4), 0);
+    ck_assert_uint_eq(private_folder_held(base, "one", held, 1), 1);
+    kill(child, SIGKILL);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+    ck_assert_uint_eq(private_folder_held(base, "one", held, 4), 1);
+    ck_assert_str_eq(held[0].text, ours.path);
+    ck_assert(private_folder_remove_orphan(theirs.path));
+    ck_assert_int_ne(access(theirs.path, F_OK), 0);
+    ck_assert(private_folder_remove_orphan(base)); /* nobody locks it: not one of these folders */
+    ck_assert_int_eq(access(ours.path, F_OK), 0);
+    private_folder_remove(&ours);
+}
+END_TEST
+
 START_TEST(many_that_are_held_do_not_hide_one_that_is_left)
 {
     enum { N = 80 }; /* more than one sweep removes */
@@ -116,6 +139,7 @@ Suite *test_suite(void)
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, it_is_made_in_the_first_base_that_will_have_it);
     tcase_add_test(t, what_a_killed_owner_left_is_swept_and_nothing_else);
+    tcase_add_test(t, an_orphan_is_removed_by_who_was_served_by_it);
     tcase_add_test(t, many_that_are_held_do_not_hide_one_that_is_left);
     suite_add_tcase(suite, t);
     return suite;
