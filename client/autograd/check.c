@@ -147,7 +147,7 @@ static int compare(struct checked *c, int i, int64_t e, double gradient)
     double difference = (high - low) / (2 * h);
     if (r == 0 && c->in[i]->mesh->is_member && !(fabs(gradient - difference) <= tolerance * (1 + fabs(difference)))) {
         r = err_set(MESH_EINVAL,
-                    "input %d, element %lld (row-major): the gradient is %.9g, finite differences say %.9g", i + 1,
+                    "inputs[%d], element %lld (row-major): the gradient is %.9g, finite differences say %.9g", i,
                     (long long)e, gradient, difference);
     }
     return r;

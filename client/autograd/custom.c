@@ -33,12 +33,12 @@ static mesh_dtensor *fit(const struct mesh_op *op, const struct grad_node *node,
     char a[SHAPE_TEXT_BYTES], b[SHAPE_TEXT_BYTES];
     mesh_shape both, want = node->in_shape[i];
     if (dx == NULL) {
-        err_set(MESH_EINVAL, "%s: its gradient function gave none for input %d", op->name, i + 1);
+        err_set(MESH_EINVAL, "%s: its gradient function left dx[%d] NULL, which is wanted", op->name, i);
         return NULL;
     }
     if (shape_broadcast(want, dx->shape, op->name, &both) < 0 || !shape_equal(both, dx->shape)) {
-        err_set(MESH_ESHAPE, "%s: the gradient of input %d is %s, the input %s", op->name, i + 1,
-                shape_text(dx->shape, a, sizeof a), shape_text(want, b, sizeof b));
+        err_set(MESH_ESHAPE, "%s: its gradient function gave a dx[%d] of %s, in[%d] is %s", op->name, i,
+                shape_text(dx->shape, a, sizeof a), i, shape_text(want, b, sizeof b));
         return NULL;
     }
     return tensor_settle(dx->local) < 0 ? NULL : grad_sum_to(dx, want);

@@ -21,6 +21,8 @@ struct mesh_op {
 
 /* MESH_EINVAL unless the text is an index rule for that many inputs. */
 int custom_check_rule(const char *name, const char *rule, int n_in);
+/* MESH_EINVAL when the result of a well formed rule has a letter that no input has: a shape function must give its extent. */
+int custom_check_letters(const char *name, const char *rule, int n_in);
 
 /* The session's operator with this kernel and rule, whose functions get the rule as `user`.  NULL: error set. */
 struct mesh_op *custom_find_or_make(const mesh_op_class *cls);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "autograd/custom.h"
+#include "base/check.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "tensor/shape.h"
@@ -63,6 +64,27 @@ int custom_check_rule(const char *name, const char *rule, int n_in)
                      "%s: \"%s\" is no index rule for %d inputs: letters (none twice in one operand) and an optional "
                      "leading *, such as \"*mk,*kn->*mn\"",
                      name, rule, n_in);
+}
+
+int custom_check_letters(const char *name, const char *rule, int n_in)
+{
+    struct operand operands[OP_MAX_INPUTS + 1];
+    PRE(read_rule(rule, n_in, operands));
+    for (int k = 0; k < operands[n_in].n; k++) {
+        char letter = operands[n_in].letters[k];
+        bool is_known = false;
+        for (int i = 0; i < n_in; i++) {
+            is_known = is_known || memchr(operands[i].letters, letter, (size_t)operands[i].n) != NULL;
+        }
+        if (!is_known) {
+            return err_set(
+                MESH_EINVAL,
+                "%s: in \"%s\" the letter %c of the result stands in no input: only a shape function can say "
+                "its extent, and there is none",
+                name, rule, letter);
+        }
+    }
+    return 0;
 }
 
 struct extents {            /* known so far */

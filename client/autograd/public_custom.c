@@ -64,6 +64,7 @@ static int check_class(const mesh_op_class *cls)
         return err_set(MESH_EINVAL, "%s: %d is no kind of linearity", cls->name, (int)cls->linear);
     }
     int r = custom_check_rule(cls->name, cls->rule, cls->n_in);
+    r = r < 0 || cls->shape != NULL ? r : custom_check_letters(cls->name, cls->rule, cls->n_in);
     return r < 0 || cls->promotes >> cls->n_in == 0
                ? r
                : err_set(MESH_EINVAL, "%s: promotes is %#x, of an operator with %d inputs", cls->name, cls->promotes,

@@ -91,7 +91,8 @@ typedef struct mesh_op_class {
  * f16 and bf16 tensors reach the kernel as f32 copies, and its result is rounded once.
  *
  * Ownership   the session's; name and rule are copied, user is borrowed.
- * Errors      MESH_EINVAL for a class without name, rule or kernel, or a rule that does not fit n_in; MESH_ENOMEM. */
+ * Errors      MESH_EINVAL for a class without name, rule or kernel, or a rule that does not fit n_in, or that has a letter in the
+ *             result only and no shape function; MESH_ENOMEM. */
 MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls);
 
 /* Applies an operator to its inputs, recording it where a gradient is required.  args NULL: zeros.

@@ -201,7 +201,8 @@ END_TEST
 static int refusals(void *arg)
 {
     (void)arg;
-    static const char *const rules[] = { "ik->i", "ii,ik->i", "ik,ik", "ik,ik->i,", "ik,i-k->i", "ik,ik->*i", "" };
+    static const char *const rules[] = { "ik->i",     "ii,ik->i", "ik,ik",    "ik,ik->i,", "ik,i-k->i",
+                                         "ik,ik->*i", "",         "ik,ik->z", "ik,ik->iZ" };
     struct ops ops;
     mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(1), NULL);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
