@@ -158,7 +158,7 @@ MESH_API mesh_dtensor *mesh_rms_norm(mesh_dtensor *x, int normalized_dims, mesh_
  * Errors      MESH_ESHAPE; MESH_EINVAL for an unknown reduction. */
 MESH_API mesh_dtensor *mesh_mse_loss(mesh_dtensor *x, mesh_dtensor *target, mesh_reduction reduction);
 
-typedef struct mesh_nll_loss_options {
+typedef struct MESH_BY_NAME mesh_nll_loss_options {
     size_t size;
     mesh_reduction reduction;    /* 0: mean */
     const int64_t *ignore_index; /* rows of this class do not count; NULL: -100 */

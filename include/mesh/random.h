@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-typedef struct mesh_dropout_options {
+typedef struct MESH_BY_NAME mesh_dropout_options {
     size_t size;
     uint64_t seed; /* 0: the next draw of the session's stream (mesh_manual_seed) */
 } mesh_dropout_options;
