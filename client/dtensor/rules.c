@@ -247,17 +247,25 @@ static void add_partial_column(enum partial_rule partial, const struct op_shapes
 /* Operators that do to each place of a split dim the same, wherever it is in the whole: whatever places a rank holds, so long as
  * all tensors are split alike, the rule for a plain shard is right.  Those of an index string are, but for these. */
 static const rule_fn place_blind[] = {
-    rule_add_tensors, rule_sub_tensors, rule_negate,      rule_scale,      rule_add_scalar,
-    rule_monotone,    rule_matmul,      rule_linear,      rule_transpose,  rule_expand,
-    rule_sum_to,      rule_reduce,      rule_along,       rule_permute,    rule_pointwise,
-    rule_maximum,     rule_minimum,     rule_bitwise_and, rule_bitwise_or, rule_bitwise_xor,
-    rule_where,       rule_masked_fill, rule_cast,        rule_normalize,  rule_normalize_grad,
+    rule_add_tensors,    rule_sub_tensors, rule_negate,    rule_scale,       rule_add_scalar, rule_monotone,
+    rule_matmul,         rule_linear,      rule_transpose, rule_expand,      rule_sum_to,     rule_reduce,
+    rule_along,          rule_permute,     rule_pointwise, rule_maximum,     rule_minimum,    rule_bitwise_and,
+    rule_bitwise_or,     rule_bitwise_xor, rule_where,     rule_masked_fill, rule_cast,       rule_normalize,
+    rule_normalize_grad, rule_leaky,       rule_power,
 };
 static const enum op_id sees_places[] = { OP_tril, OP_triu };
 
-static bool is_place_blind(const struct op_row *op)
+/* Of one group of channels the order does not matter. */
+static bool is_plain_convolution(const struct op_row *op, const struct op_shapes *s)
 {
-    bool is_blind = op->rule.index != NULL && op->user == NULL;
+    bool is_one = op->rule.of == rule_conv2d || op->rule.of == rule_conv2d_grad_input ||
+                  op->rule.of == rule_conv2d_grad_weight;
+    return is_one && s->attr.groups == 1;
+}
+
+static bool is_place_blind(const struct op_row *op, const struct op_shapes *s)
+{
+    bool is_blind = (op->rule.index != NULL && op->user == NULL) || is_plain_convolution(op, s);
     for (size_t k = 0; k < ARRAY_SIZE(place_blind); k++) {
         is_blind = is_blind || op->rule.of == place_blind[k];
     }
@@ -303,7 +311,7 @@ void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts,
         op->rule.of(s, parts, ret_rules);
     }
     add_partial_column(op->partial, s, ret_rules);
-    if (is_place_blind(op)) {
+    if (is_place_blind(op, s)) {
         add_strided(s, ret_rules);
     }
 }

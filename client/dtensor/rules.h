@@ -104,6 +104,8 @@ void rule_take(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_take_backward(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_gather(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_scatter_add(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_leaky(const struct op_shapes *s, int parts, struct rule_list *inout);
+void rule_power(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_pointwise(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_maximum(const struct op_shapes *s, int parts, struct rule_list *inout);
 void rule_minimum(const struct op_shapes *s, int parts, struct rule_list *inout);

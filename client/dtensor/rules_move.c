@@ -143,7 +143,7 @@ void rule_pad(const struct op_shapes *s, int parts, struct rule_list *inout)
     if (fpclassify(v) == FP_ZERO) {
         follow(MESH_SUM, inout);
     }
-    if (fpclassify(v) == FP_ZERO && rules_is_float(s)) {
+    if (isfinite(v) && rules_is_float(s)) {
         follow(MESH_AVG, inout);
     }
     follow(MESH_MAX, inout);

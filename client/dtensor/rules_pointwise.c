@@ -101,6 +101,20 @@ void rule_monotone(const struct op_shapes *s, int parts, struct rule_list *inout
     follow(MESH_MIN, MESH_MIN, inout);
 }
 
+/* The two below rise only for some arguments; 0 times -inf is none of them. */
+void rule_leaky(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    double slope = s->attr.value[0];
+    (slope > 0 && isfinite(slope) ? rule_monotone : rule_pointwise)(s, parts, inout);
+}
+
+void rule_power(const struct op_shapes *s, int parts, struct rule_list *inout)
+{
+    double exponent = s->attr.value[0];
+    bool is_odd = exponent > 0 && fabs(remainder(exponent, 2)) >= 1;
+    (is_odd && rules_is_float(s) ? rule_monotone : rule_pointwise)(s, parts, inout);
+}
+
 void rule_pointwise(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     (void)parts;

@@ -6,6 +6,7 @@
 #include "dtensor/rules.h"
 
 #include "base/dtype.h"
+#include "base/util.h"
 
 static bool goes(const struct op_shapes *s, int d)
 {
@@ -140,6 +141,17 @@ static int row_dim(int t)
     return t == 0 ? 0 : t + 1;
 }
 
+/* Input i pending, and so the first result: the loss is linear in it.  What it is divided by is counted alike on all ranks. */
+static void linear_in(int i, struct rule_list *inout)
+{
+    static const mesh_reduce_op ops[] = { MESH_SUM, MESH_AVG };
+    for (size_t k = 0; k < ARRAY_SIZE(ops); k++) {
+        struct rule r = rule_whole();
+        r.in[i] = r.out[0] = mesh_partial(ops[k]);
+        rule_add(inout, &r);
+    }
+}
+
 /* Rows or classes may be split: each class's shard adds what it knows. */
 void rule_nll_loss(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
@@ -159,6 +171,7 @@ void rule_nll_loss(const struct op_shapes *s, int parts, struct rule_list *inout
         r.out[o] = mesh_partial(MESH_SUM);
     }
     rule_add(inout, &r);
+    linear_in(0, inout);
 }
 
 void rule_nll_grad(const struct op_shapes *s, int parts, struct rule_list *inout)
@@ -174,4 +187,5 @@ void rule_nll_grad(const struct op_shapes *s, int parts, struct rule_list *inout
     r = rule_whole();
     r.in[0] = r.out[0] = mesh_shard(class_dim(s->in[0]));
     rule_add(inout, &r);
+    linear_in(1, inout);
 }

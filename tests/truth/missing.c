@@ -11,7 +11,6 @@
 #include "base/util.h"
 #include "tensor/shape.h"
 
-#define N_VARIANTS  4
 #define FIRST_SIZE  3
 #define MAX_GUESSES 100000
 
@@ -149,7 +148,7 @@ static void try_inputs(struct search *s, struct rule *guess, int i)
 /* One number, in every element and with all inputs. */
 static bool is_constant(const struct search *s)
 {
-    double first = tensor_number(s->trial[0].out[0], 0);
+    double first = s->trial[0].out[0]->n > 0 ? tensor_number(s->trial[0].out[0], 0) : 0;
     for (int v = 0; v < N_VARIANTS; v++) {
         const struct mesh_tensor *y = s->trial[v].out[0];
         for (int64_t i = 0; i < y->n; i++) {
@@ -185,14 +184,44 @@ static int64_t count_guesses(const struct search *s)
     return n;
 }
 
+static void search_init(struct search *s, const struct sample *sample, const struct rule_list *rules)
+{
+    *s = (struct search){ .sample = sample, .rules = rules };
+    for (int v = 0; v < N_VARIANTS; v++) {
+        trial_init_variant(&s->trial[v], sample, 1, v);
+    }
+}
+
+static void search_fini(struct search *s)
+{
+    for (int v = 0; v < N_VARIANTS; v++) {
+        trial_fini(&s->trial[v]);
+    }
+}
+
+bool missing_has_answer(const struct sample *s, const struct rule_list *rules, const struct rule *r)
+{
+    struct missing none = { .n = 0 };
+    struct search search;
+    search_init(&search, s, rules);
+    search.found = &none;
+    bool is_right = is_known(&search, r), is_vain = is_constant(&search);
+    find_ignored(&search);
+    for (int i = 0; i < s->n_in; i++) {
+        is_vain = is_vain || search.is_ignored[i];
+    }
+    is_right = is_right || ((is_vain || is_sensible(&search, r)) && holds_always(&search, r));
+    search_fini(&search);
+    return is_right;
+}
+
 void missing_find(const struct sample *s, const struct rule_list *rules, struct missing *ret_missing)
 {
-    struct search search = { .sample = s, .rules = rules, .found = ret_missing };
+    struct search search;
     struct rule guess = rule_whole();
     ret_missing->n = 0;
-    for (int v = 0; v < N_VARIANTS; v++) {
-        trial_init_variant(&search.trial[v], s, 1, v);
-    }
+    search_init(&search, s, rules);
+    search.found = ret_missing;
     bool has_numbers = search.trial[0].out[0]->n > 0;
     ret_missing->is_large = count_guesses(&search) > MAX_GUESSES;
     ret_missing->is_constant = has_numbers && is_constant(&search);
@@ -200,7 +229,5 @@ void missing_find(const struct sample *s, const struct rule_list *rules, struct 
         find_ignored(&search);
         try_inputs(&search, &guess, 0);
     }
-    for (int v = 0; v < N_VARIANTS; v++) {
-        trial_fini(&search.trial[v]);
-    }
+    search_fini(&search);
 }

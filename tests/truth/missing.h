@@ -20,4 +20,8 @@ struct missing {
  * pending products and bits beside other reductions. */
 void missing_find(const struct sample *s, const struct rule_list *rules, struct missing *ret_missing);
 
+/* Why the brute force does not refute r: it follows from one of the rules, or missing_find() lists it, or it holds with all
+ * numbers of a sample whose result, or one of whose inputs, says nothing. */
+bool missing_has_answer(const struct sample *s, const struct rule_list *rules, const struct rule *r);
+
 #endif

@@ -78,6 +78,11 @@ static mesh_dtensor *two_rows(mesh_dtensor *x)
     C( layer_norm,    mesh_layer_norm(x, 1, NULL, NULL, 1e-5),                    1 )    \
     C( rms_norm,      mesh_rms_norm(x, 1, NULL, 1e-5),                            1 )    \
     C( cross_entropy, mesh_cross_entropy(x, classes(x), .reduction = MESH_REDUCTION_SUM), 1 ) \
+    C( nll_loss,      mesh_nll_loss(x, classes(x), .reduction = MESH_REDUCTION_SUM), 1 )  \
+    C( nll_loss_of_rows, mesh_nll_loss(x, classes(x)),                            0 )    \
+    C( nll_loss_of_pending, mesh_nll_loss(x, classes(x), .reduction = MESH_REDUCTION_NONE), -1 ) \
+    C( mse_loss,      mesh_mse_loss(x, mesh_square(x), MESH_REDUCTION_MEAN),      0 )    \
+    C( softplus,      mesh_softplus(x),                                          -1 )    \
     C( flip,          mesh_flip(x, MESH_SHAPE(0)),                                0 )    \
     C( roll,          mesh_roll(x, 1, 0),                                         0 )    \
     C( narrow,        mesh_narrow(x, 0, 2, 6),                                    0 )    \

@@ -135,14 +135,27 @@ static double product_part(double v, int64_t i, int n, int c, bool is_float)
     return c == 0 ? v : factor(i, c, is_float);
 }
 
+/* Which bits of element i coordinate c of n answers for: low ones in turn, those from LOW_BITS on, with the sign, together. */
+#define LOW_BITS 6
+static int64_t own_bits(int64_t i, int n, int c)
+{
+    int64_t own = i % n == c ? -1 - ((1 << LOW_BITS) - 1) : 0;
+    for (int b = 0; b < LOW_BITS; b++) {
+        bool is_own = (i + b) % n == c || (b < 3 && (i + c) % n == 1); /* some by two: or is neither sum nor xor */
+        own |= is_own ? 1 << b : 0;
+    }
+    return own;
+}
+
+/* So that no part is the value: it would be the greatest or the least of them as well. */
 static double bits_part(double value, int64_t i, mesh_reduce_op op, int n, int c)
 {
     int64_t v = (int64_t)value;
     if (op == MESH_BAND) {
-        return (double)(c == (int)(i % n) ? v : v | (i + c));
+        return (double)(v | ~own_bits(i, n, c));
     }
     if (op == MESH_BOR) {
-        return (double)(c == (int)(i % n) ? v : v & (i + c));
+        return (double)(v & own_bits(i, n, c));
     }
     for (int k = 1; c == 0 && k < n; k++) {
         v ^= i + k;
@@ -156,7 +169,7 @@ static double uneven_part(double v, int64_t i, const struct cut *cut, const int 
     mesh_reduce_op op = cut->p.at[m].op;
     int n = cut->size[m], c = at[m];
     if (op == MESH_MAX || op == MESH_MIN) {
-        double away = c == (int)(i % n) ? 0 : (double)((i + c) % 3 + 1);
+        double away = c == (int)(i % n) ? 0 : (double)((i + c) % 5 * 2 + 1);
         return op == MESH_MAX ? v - away : v + away;
     }
     if (op == MESH_PROD) {

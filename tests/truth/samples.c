@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/util.h"
 #include "tensor/shape.h"
 #include "truth/parts.h"
@@ -225,6 +226,51 @@ static void make_index(const struct trial *t, int i, struct mesh_tensor *x)
     }
 }
 
+/* What an operator tells apart has to be there: zeros, equal numbers, NaN. */
+static bool tells_zeros(enum op_id op)
+{
+    return op == OP_logical_and || op == OP_logical_or || op == OP_logical_not || op == OP_all || op == OP_any ||
+           op == OP_sign || op == OP_nonzero_prod || op == OP_power_sum;
+}
+
+/* The input that shares numbers with the one before it; 0: none does. */
+static int equal_input(enum op_id op)
+{
+    switch (op) {
+    case OP_eq:
+    case OP_ne:
+    case OP_le:
+    case OP_ge:
+    case OP_equal_mask:
+    case OP_maximum:
+    case OP_minimum:
+        return 1;
+    case OP_maximum_backward:
+    case OP_minimum_backward:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+static void make_special(const struct trial *t, int i, struct mesh_tensor *x)
+{
+    enum op_id op = t->sample->op;
+    for (int64_t k = 0; k < x->n; k++) {
+        if (tells_zeros(op) && k % 4 == 1) {
+            tensor_set_number(x, k, 0);
+        } else if (i > 0 && equal_input(op) == i && k % 2 == 0 && t->in[i - 1]->n > 0) {
+            tensor_set_number(x, k, tensor_number(t->in[i - 1], k % t->in[i - 1]->n));
+        } else if (op == OP_isnan && dtype_kind(x->dtype) == DTYPE_FLOAT && k % 4 == 2) {
+            tensor_set_number(x, k, NAN);
+        } else if (op == OP_prod_share && i == 2) { /* counts of zeros */
+            tensor_set_number(x, k, (double)(k % 3));
+        } else if (op == OP_prod_share && i == 1 && k % 3 == 1) {
+            tensor_set_number(x, k, 0);
+        }
+    }
+}
+
 static struct mesh_tensor *input(const struct trial *t, int i, int variant)
 {
     mesh_dtype dtype = t->sample->dtype[i] ? t->sample->dtype[i] : MESH_F64;
@@ -235,6 +281,7 @@ static struct mesh_tensor *input(const struct trial *t, int i, int variant)
     for (int64_t k = 0; t->sample->is_positive && k < x->n; k++) {
         tensor_set_number(x, k, fabs(tensor_number(x, k)) + 0.125);
     }
+    make_special(t, i, x);
     make_index(t, i, x);
     for (int64_t k = 0; t->sample->op == OP_index_of && i == 1 && k < x->n; k++) {
         tensor_set_number(x, k, tensor_number(t->in[0], t->in[0]->n - 1 - k)); /* something that is there */

@@ -23,7 +23,9 @@ struct trial { /* a sample brought to life */
     struct mesh_tensor *in[OP_MAX_INPUTS], *out[OP_MAX_OUTPUTS];
 };
 void trial_init(struct trial *t, const struct sample *s, int mesh_ndim); /* ends the program when the operator fails */
-void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant); /* other numbers */
+/* With other numbers; 0: those of trial_init(). */
+#define N_VARIANTS 4
+void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant);
 void trial_fini(struct trial *t);
 
 /* The sample's attr.dim[0] names a dim of input 0. */
