@@ -148,7 +148,9 @@ static int put(struct putting *p, struct mesh_tensor *out)
 
 mesh_dtensor *along_put(mesh_dtensor *dy, mesh_dtensor *indices, int dim)
 {
-    struct putting p = { .dy = dy, .indices = indices, .dim = dim, .sharers = sharers_of(dy, dim) };
+    struct putting p = {
+        .dy = dy, .indices = indices, .dim = dim, .sharers = sharers_of(dy->mesh, &dy->placements, dim)
+    };
     struct mesh_tensor *out = tensor_new_zeroed(dy->local->shape, dy->dtype);
     int r = out == NULL ? err_status() : (dy->mesh->is_member ? put(&p, out) : 0);
     tensor_unref(p.numbers);

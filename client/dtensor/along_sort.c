@@ -379,7 +379,7 @@ int along_sort(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor *ret_ou
                          .item_bits = (int)dtype_size(x->dtype) * 8,
                          .is_descending = attr->mode != 0,
                          .is_member = x->mesh->is_member,
-                         .sharers = sharers_of(x, attr->dim[0]) };
+                         .sharers = sharers_of(x->mesh, &x->placements, attr->dim[0]) };
     int r = begin(&s, attr);
     r = r < 0 ? r : find_cuts(&s);
     r = r < 0 || !s.is_member ? r : redeal(&s, attr);

@@ -28,7 +28,7 @@ struct decision {
     mesh_shape out[OP_MAX_OUTPUTS], out_local[OP_MAX_OUTPUTS];
     mesh_dtype out_dtype[OP_MAX_OUTPUTS];
     int64_t offset[MESH_MAX_NDIM]; /* where this rank's part of input 0 begins */
-    struct window window;          /* used: what is fetched takes the place of redistributed inputs */
+    struct windows windows;        /* what is fetched takes the place of the inputs, once they are redistributed */
     uint32_t is_whole;             /* bit i: every rank of the job gave all of input i */
     uint32_t is_made_whole; /* bit i: every rank of the job has all of it at the latest after its redistribution */
     bool is_exchanged;      /* a reshape whose elements go from their ranks straight to those that hold the result */
@@ -208,6 +208,17 @@ static void try_exchange(const mesh_device_mesh *m, const mesh_placements *now, 
 }
 
 static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
+/* The arguments of the kernel at this rank's coordinate. */
+static void finish_attr(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
+                        struct decision *inout)
+{
+    const mesh_device_mesh *m = in[0]->mesh;
+    for (int k = 0; k < inout->windows.n; k++) {
+        window_finish_attr(&inout->windows.at[k], op, in, &inout->attr);
+    }
+    attention_attr_at(op, s, &(struct rule_mesh){ m->ndim, m->size }, m->coordinate, inout->choice.in, &inout->attr);
+}
+
                   struct decision *ret_decision)
 {
     const mesh_device_mesh *m = in[0]->mesh;
@@ -226,9 +237,8 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     for (int i = 0; i < op->n_in; i++) {
         now[i] = in[i] ? in[i]->placements : now[i];
     }
-    if (op->user == NULL && window_find(op, in, &s, &d.window)) {
-        window_choose(&d.window, in, &s, &d.choice);
-    } else {
+    r = op->user == NULL ? window_find(op, in, &s, &d.windows, &d.choice) : 0;
+    if (r == 0 && d.windows.n == 0) {
         r = op_choose(op, &s, m->ndim, m->size, now, &d.choice);
     }
     if (r < 0) {
@@ -245,10 +255,8 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     d.attr = s.attr;
     memcpy(d.out, s.out, sizeof d.out);
     memcpy(d.out_dtype, s.out_dtype, sizeof d.out_dtype);
-    if (d.window.is_used && m->is_member) {
-        window_finish_attr(&d.window, op, in, &d.attr);
-    } else if (m->is_member) {
-        attention_attr_at(op, &s, &(struct rule_mesh){ m->ndim, m->size }, m->coordinate, d.choice.in, &d.attr);
+    if (m->is_member) {
+        finish_attr(op, in, &s, &d);
     }
     find_local(m, &s, &d);
     d.is_whole = find_whole(m, &s, now);
@@ -343,6 +351,19 @@ static int run_exchange(const struct op_row *op, const struct decision *d, mesh_
 }
 
 static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in, mesh_dtensor **ret_out)
+/* What the kernel gets of an input; the caller's reference. */
+static struct mesh_tensor *bring(const struct decision *d, int i, const mesh_dtensor *x)
+{
+    const mesh_placements *p = &d->choice.in[i];
+    struct mesh_tensor *t = redistribute_run(x, p);
+    for (int k = 0; t && k < d->windows.n; k++) {
+        struct mesh_tensor *fetched = window_fetch(&d->windows.at[k], i, &(struct window_input){ x, p, t });
+        tensor_unref(t);
+        t = fetched;
+    }
+    return t;
+}
+
 {
     struct mesh_tensor *local[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
     int r = 0;
@@ -350,10 +371,7 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
         return run_exchange(op, d, in[0], ret_out);
     }
     for (int i = 0; r == 0 && i < op->n_in; i++) {
-        if (in[i]) {
-            local[i] =
-                d->window.is_used ? window_fetch(&d->window, i, in[i]) : redistribute_run(in[i], &d->choice.in[i]);
-        }
+        local[i] = in[i] ? bring(d, i, in[i]) : NULL;
         r = in[i] && !local[i] ? err_status() : 0;
     }
     for (int o = 0; r == 0 && o < op->n_out; o++) {
@@ -415,7 +433,7 @@ static int run_watched(const struct op_row *op, const struct decision *d, mesh_d
 {
     const char *outer = watch.op;
     int r = 0;
-    for (int i = 0; r == 0 && watch.is_explicit && !d->window.is_used && i < op->n_in; i++) {
+    for (int i = 0; r == 0 && watch.is_explicit && i < op->n_in; i++) {
         r = in[i] ? watch_implicit(op->name, i + 1, in[i], &d->choice.in[i]) : 0;
     }
     if (r == 0 && watch.is_explicit && d->is_exchanged) {

@@ -8,20 +8,19 @@
 #include "base/error.h"
 #include "comm/collective.h"
 
-bool sharers_split(const mesh_dtensor *x, int mesh_dim, int dim)
+bool sharers_split(const mesh_device_mesh *m, const mesh_placements *p, int mesh_dim, int dim)
 {
-    mesh_placement p = x->placements.at[mesh_dim];
-    return p.kind == MESH_IS_SHARD && p.dim == dim && x->mesh->size[mesh_dim] > 1;
+    return p->at[mesh_dim].kind == MESH_IS_SHARD && p->at[mesh_dim].dim == dim && m->size[mesh_dim] > 1;
 }
 
-struct sharers sharers_of(const mesh_dtensor *x, int dim)
+struct sharers sharers_of(const mesh_device_mesh *m, const mesh_placements *p, int dim)
 {
-    struct sharers s = { .mesh = x->mesh, .n = 1 };
-    for (int m = 0; m < x->mesh->ndim; m++) {
-        if (sharers_split(x, m, dim)) {
-            s.mesh_dims |= UINT32_C(1) << m;
-            s.n *= x->mesh->size[m];
-            s.me = s.me * x->mesh->size[m] + x->mesh->coordinate[m];
+    struct sharers s = { .mesh = m, .n = 1 };
+    for (int i = 0; i < m->ndim; i++) {
+        if (sharers_split(m, p, i, dim)) {
+            s.mesh_dims |= UINT32_C(1) << i;
+            s.n *= m->size[i];
+            s.me = s.me * m->size[i] + m->coordinate[i];
         }
     }
     return s;

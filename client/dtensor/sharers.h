@@ -13,10 +13,10 @@ struct sharers {
     uint32_t mesh_dims; /* set of those that split */
     int n, me;          /* parts, and this rank's one (undefined on ranks outside the mesh) */
 };
-struct sharers sharers_of(const mesh_dtensor *x, int dim);
+struct sharers sharers_of(const mesh_device_mesh *m, const mesh_placements *p, int dim);
 
 /* Whether a mesh dim of several ranks splits the dim into chunks. */
-bool sharers_split(const mesh_dtensor *x, int mesh_dim, int dim);
+bool sharers_split(const mesh_device_mesh *m, const mesh_placements *p, int mesh_dim, int dim);
 
 /* The coordinate that differs from this rank's by having another part. */
 void sharers_coordinate(const struct sharers *s, int part, int *ret_coordinate);

@@ -12,7 +12,7 @@ static uint32_t splitters(const struct window *w, mesh_dtensor *const *in, int n
     uint32_t found = 0;
     for (int i = 0; i < n_in && in[i] != NULL; i++) {
         for (int m = 0; m < in[i]->placements.n; m++) {
-            bool counts = w->in[i].map != WINDOW_STAYS && sharers_split(in[i], m, w->dim);
+            bool counts = w->in[i].map != WINDOW_STAYS && sharers_split(in[i]->mesh, &in[i]->placements, m, w->dim);
             found |= counts ? UINT32_C(1) << m : 0;
         }
     }
@@ -46,27 +46,11 @@ static bool is_whole_on(const mesh_dtensor *x, uint32_t mesh_dims, int dim)
     return true;
 }
 
-static bool is_replicated_on(const mesh_dtensor *x, uint32_t mesh_dims)
-{
-    for (int m = 0; m < x->placements.n; m++) {
-        if ((mesh_dims >> m & 1U) != 0 && x->mesh->size[m] > 1 && x->placements.at[m].kind != MESH_IS_REPLICATE) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* On the mesh dims that split, each input is in chunks or whole; on all others they are laid out alike, and what stays is whole. */
+/* On the mesh dims that split, each input is in chunks or whole; on all others they are laid out alike. */
 static bool are_alike(const struct window *w, mesh_dtensor *const *in, int n_in)
 {
     for (int i = 0; i < n_in && in[i] != NULL; i++) {
         mesh_placements a = in[0]->placements, b = in[i]->placements;
-        if (w->in[i].map == WINDOW_STAYS) {
-            if (!is_replicated_on(in[i], UINT32_MAX)) {
-                return false;
-            }
-            continue;
-        }
         if (!is_whole_on(in[i], w->mesh_dims, w->dim)) {
             return false;
         }
@@ -104,7 +88,7 @@ static int split_dim(const mesh_dtensor *x, uint32_t dims)
         if (p.kind == MESH_IS_STRIDED_SHARD && (dims >> p.dim & 1U) != 0) {
             return -1;
         }
-        if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && sharers_split(x, m, p.dim)) {
+        if (p.kind == MESH_IS_SHARD && (dims >> p.dim & 1U) != 0 && x->mesh->size[m] > 1) {
             if (found >= 0 && found != p.dim) {
                 return -1;
             }
@@ -122,33 +106,6 @@ static uint32_t repeated_dims(const struct op_shapes *s)
         dims |= s->in[0].dim[d] != s->out[0].dim[d + lead] ? UINT32_C(1) << d : 0;
     }
     return dims;
-}
-
-/* Rows or columns that are split; pending images, or such as are split over channels, are for the rules. */
-static bool describe_convolution(enum op_id id, mesh_dtensor *const *in, const struct op_shapes *s, struct window *w)
-{
-    int which = id == OP_conv2d_grad_weight ? 1 : 0;
-    w->dim = split_dim(in[which], 3U << 2);
-    w->dim = w->dim < 0 && which == 1 ? split_dim(in[0], 3U << 2) : w->dim;
-    for (int m = 0; m < in[0]->placements.n; m++) {
-        mesh_placement p = in[0]->placements.at[m];
-        bool fits = p.kind == MESH_IS_REPLICATE || (p.kind == MESH_IS_SHARD && (p.dim == 0 || p.dim == w->dim));
-        if (!fits && in[0]->mesh->size[m] > 1) {
-            return false;
-        }
-    }
-    if (w->dim < 0) {
-        return false;
-    }
-    int d = w->dim - 2;
-    mesh_shape weight = id == OP_conv2d_grad_weight ? s->out[0] : s->in[1];
-    w->stride = s->attr.dim[d];
-    w->reach = (weight.dim[w->dim] - 1) * s->attr.dilation[d];
-    w->in[1 - which].map = which == 1 ? WINDOW_SHIFT : WINDOW_STAYS;
-    w->in[which].map = id == OP_conv2d_grad_input ? WINDOW_TAPPED : WINDOW_TAPS;
-    w->in[which].shift = s->attr.index[d];
-    w->is_pending = which == 1;
-    return true;
 }
 
 /* What the operator does to places; false: it is none of these. */
@@ -182,10 +139,6 @@ static bool describe(enum op_id id, mesh_dtensor *const *in, const struct op_sha
             w->in[i].shift = w->in[i - 1].shift + s->in[i - 1].dim[w->dim];
         }
         return true;
-    case OP_conv2d:
-    case OP_conv2d_grad_input:
-    case OP_conv2d_grad_weight:
-        return describe_convolution(id, in, s, w);
     default:
         return false;
     }
@@ -205,7 +158,9 @@ static bool step_coordinate(const mesh_device_mesh *m, uint32_t mesh_dims, int *
     return false;
 }
 
-static bool is_local_at(const struct window *w, mesh_dtensor *const *in, int n_in, const int *coordinate)
+/* p: of the n_in inputs. */
+static bool is_local_at(const struct window *w, mesh_dtensor *const *in, int n_in, const mesh_placements *p,
+                        const int *coordinate)
 {
     const mesh_device_mesh *m = in[0]->mesh;
     struct chunk out = sharers_chunk_at(m, w->mesh_dims, coordinate, w->out_extent);
@@ -215,43 +170,27 @@ static bool is_local_at(const struct window *w, mesh_dtensor *const *in, int n_i
         }
         int64_t extent = in[i]->shape.dim[w->dim];
         struct spans s = window_wanted(w, i, extent, out);
-        if (spans_overlap(&s, sharers_chunk_at(m, sharers_of(in[i], w->dim).mesh_dims, coordinate, extent)) <
-            s.length) {
+        uint32_t holders = sharers_of(m, &p[i], w->dim).mesh_dims;
+        if (spans_overlap(&s, sharers_chunk_at(m, holders, coordinate, extent)) < s.length) {
             return false;
         }
     }
     return true;
 }
 
-static bool is_local(const struct window *w, mesh_dtensor *const *in, int n_in)
+static bool is_local(const struct window *w, mesh_dtensor *const *in, int n_in, const mesh_placements *p)
 {
     int at[MESH_MAX_MESH_NDIM] = { 0 };
     do {
-        if (!is_local_at(w, in, n_in, at)) {
+        if (!is_local_at(w, in, n_in, p, at)) {
             return false;
         }
     } while (step_coordinate(in[0]->mesh, w->mesh_dims, at));
     return true;
 }
 
-bool window_find(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s, struct window *ret_window)
-{
-    struct window w = { .is_used = true };
-    if (!describe((enum op_id)(op - op_table), in, s, &w)) {
-        return false;
-    }
-    w.mesh_dims = splitters(&w, in, s->n_in);
-    w.mesh_dims |= op == &op_table[OP_pad] ? wished_splitters(in[0], (uint32_t)s->attr.mode) : 0;
-    if (w.mesh_dims == 0 || !are_alike(&w, in, s->n_in)) {
-        return false;
-    }
-    w.out_extent = w.is_pending ? s->in[0].dim[w.dim] : s->out[0].dim[w.dim + w.lead];
-    w.is_local = is_local(&w, in, s->n_in);
-    *ret_window = w;
-    return true;
-}
-
-void window_choose(const struct window *w, mesh_dtensor *const *in, const struct op_shapes *s,
+/* Inputs stay as they are. */
+static void choose(const struct window *w, mesh_dtensor *const *in, const struct op_shapes *s,
                    struct op_choice *ret_choice)
 {
     *ret_choice = (struct op_choice){ .cost = 0 };
@@ -260,16 +199,51 @@ void window_choose(const struct window *w, mesh_dtensor *const *in, const struct
     }
     mesh_placements out = in[0]->placements;
     for (int m = 0; m < out.n; m++) {
-        bool is_shard = out.at[m].kind == MESH_IS_SHARD;
         if ((w->mesh_dims >> m & 1U) != 0) {
-            out.at[m] = w->is_pending ? mesh_partial(MESH_SUM) : mesh_shard(w->dim + w->lead);
-        } else if (is_shard && w->is_pending) { /* images, summed over */
-            out.at[m] = mesh_partial(MESH_SUM);
-        } else if (is_shard) {
+            out.at[m] = mesh_shard(w->dim + w->lead);
+        } else if (out.at[m].kind == MESH_IS_SHARD) {
             out.at[m].dim += w->lead;
         }
     }
     ret_choice->out[0] = out;
+}
+
+static bool find_one(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s, struct window *inout)
+{
+    if (!describe((enum op_id)(op - op_table), in, s, inout)) {
+        return false;
+    }
+    inout->mesh_dims = splitters(inout, in, s->n_in);
+    inout->mesh_dims |= op == &op_table[OP_pad] ? wished_splitters(in[0], (uint32_t)s->attr.mode) : 0;
+    if (inout->mesh_dims == 0 || !are_alike(inout, in, s->n_in)) {
+        return false;
+    }
+    inout->out_extent = s->out[0].dim[inout->dim + inout->lead];
+    return true;
+}
+
+int window_find(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
+                struct windows *ret_windows, struct op_choice *ret_choice)
+{
+    struct windows w = { .n = 0 };
+    struct op_choice choice;
+    int r = 0;
+    if (window_is_convolution(op)) {
+        r = window_of_convolution(op, in, s, &w, &choice);
+    } else if (find_one(op, in, s, &w.at[0])) {
+        choose(&w.at[0], in, s, &choice);
+        w.n = 1;
+    }
+    if (r < 0 || w.n == 0) {
+        ret_windows->n = 0;
+        return r;
+    }
+    for (int k = 0; k < w.n; k++) {
+        w.at[k].is_local = is_local(&w.at[k], in, s->n_in, choice.in);
+    }
+    *ret_windows = w;
+    *ret_choice = choice;
+    return 0;
 }
 
 void window_finish_attr(const struct window *w, const struct op_row *op, mesh_dtensor *const *in, struct op_attr *inout)

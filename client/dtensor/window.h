@@ -7,7 +7,8 @@
  *     [1 2]     [3 4]     [5]
  *
  * One mechanism for all of them: from the map of places every rank computes what every other one wants, also where several mesh
- * dims split the dim.  Of replicas the receiver asks the one that shares its coordinates, so each has the same share.
+ * dims split the dim.  Of replicas the receiver asks the one that shares its coordinates, so each has the same share.  Rows and
+ * columns of images may be split at once: first rows are fetched, then columns of all the rows that are there, corners with them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_WINDOW_H
 #define DTENSOR_WINDOW_H
@@ -26,7 +27,6 @@ enum window_map {
 };
 
 struct window {
-    bool is_used;
     bool is_local;      /* no place changes its rank */
     bool is_pending;    /* the result is a sum over the places, not split along them */
     uint32_t mesh_dims; /* set of those that split */
@@ -40,17 +40,27 @@ struct window {
     } in[OP_MAX_INPUTS];
 };
 
-/* Whether the operator is such a one on these inputs (a pure function of global facts); fills in the inputs' and the result's
- * placements, and the arguments with which the kernel finishes what was fetched at this rank's coordinate. */
-bool window_find(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
-                 struct window *ret_window);
-void window_choose(const struct window *w, mesh_dtensor *const *in, const struct op_shapes *s,
-                   struct op_choice *ret_choice);
+#define WINDOWS_MAX 2
+struct windows { /* one after another */
+    int n;
+    struct window at[WINDOWS_MAX];
+};
+
+/* Finds whether the operator is such a one on these inputs (a pure function of global facts): what it fetches (none: it is not), and
+ * the placements that the inputs are brought to before and that the result has.  0 or a status with the error set. */
+int window_find(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
+                struct windows *ret_windows, struct op_choice *ret_choice);
+/* The arguments with which the kernel finishes what was fetched at this rank's coordinate. */
 void window_finish_attr(const struct window *w, const struct op_row *op, mesh_dtensor *const *in,
                         struct op_attr *inout);
 
+struct window_input {
+    const mesh_dtensor *x;
+    const mesh_placements *placements; /* that it was brought to */
+    struct mesh_tensor *local;         /* its part then */
+};
 /* The places of input i that this rank's part of the result is made of, in order; the caller's reference.  NULL: error set. */
-struct mesh_tensor *window_fetch(const struct window *w, int i, const mesh_dtensor *x);
+struct mesh_tensor *window_fetch(const struct window *w, int i, const struct window_input *from);
 
 /* --- inside --------------------------------------------------------------------------------------------------------- */
 
@@ -63,5 +73,10 @@ int64_t spans_count(const struct spans *s); /* how many stretches without going 
 struct chunk spans_at(const struct spans *s, int64_t k);
 int64_t spans_overlap(const struct spans *s, struct chunk held); /* places that are both wanted and held */
 struct chunk chunk_overlap(struct chunk a, struct chunk b);
+
+/* A convolution's: for rows, for columns, for both or none; all other mesh dims go by the rules. */
+bool window_is_convolution(const struct op_row *op);
+int window_of_convolution(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
+                          struct windows *ret_windows, struct op_choice *ret_choice);
 
 #endif

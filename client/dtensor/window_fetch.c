@@ -13,7 +13,7 @@
 
 struct exchange { /* of one input, seen by one rank */
     const struct window *w;
-    const mesh_dtensor *x;
+    const struct window_input *from;
     int input;
     struct sharers sharers;
     int first, last;       /* the parts that take part: all, or only this rank's */
@@ -30,7 +30,7 @@ static struct spans wanted_by(const struct exchange *e, int part)
 {
     int at[MESH_MAX_MESH_NDIM];
     sharers_coordinate(&e->sharers, part, at);
-    struct chunk out = sharers_chunk_at(e->x->mesh, e->w->mesh_dims, at, e->w->out_extent);
+    struct chunk out = sharers_chunk_at(e->from->x->mesh, e->w->mesh_dims, at, e->w->out_extent);
     return window_wanted(e->w, e->input, e->extent, out);
 }
 
@@ -38,7 +38,7 @@ static struct spans wanted_by(const struct exchange *e, int part)
 static void pack(const struct exchange *e, char *to)
 {
     struct chunk mine = held_by(e, e->sharers.me);
-    const struct mesh_tensor *local = e->x->local;
+    const struct mesh_tensor *local = e->from->local;
     for (int part = e->first; part <= e->last; part++) {
         struct spans s = wanted_by(e, part);
         for (int64_t k = 0; k < spans_count(&s); k++) {
@@ -87,12 +87,13 @@ static int swap(const struct exchange *e, const struct mesh_tensor *sent, struct
     return r;
 }
 
-static struct exchange exchange_of(const struct window *w, int i, const mesh_dtensor *x)
+static struct exchange exchange_of(const struct window *w, int i, const struct window_input *from)
 {
+    const mesh_dtensor *x = from->x;
     struct exchange e = { .w = w,
-                          .x = x,
+                          .from = from,
                           .input = i,
-                          .sharers = sharers_of(x, w->dim),
+                          .sharers = sharers_of(x->mesh, from->placements, w->dim),
                           .extent = x->shape.dim[w->dim],
                           .width = 1,
                           .item = dtype_size(x->dtype) };
@@ -100,7 +101,7 @@ static struct exchange exchange_of(const struct window *w, int i, const mesh_dte
     e.first = is_alone ? e.sharers.me : 0;
     e.last = is_alone ? e.sharers.me : e.sharers.n - 1;
     for (int d = 0; d < x->shape.ndim; d++) {
-        e.width *= d == w->dim ? 1 : x->local->shape.dim[d];
+        e.width *= d == w->dim ? 1 : from->local->shape.dim[d];
     }
     return e;
 }
@@ -131,19 +132,19 @@ static int exchange(const struct exchange *e, struct mesh_tensor *out)
     return r;
 }
 
-struct mesh_tensor *window_fetch(const struct window *w, int i, const mesh_dtensor *x)
+struct mesh_tensor *window_fetch(const struct window *w, int i, const struct window_input *from)
 {
-    if (tensor_settle(x->local) < 0) {
+    if (tensor_settle(from->local) < 0) {
         return NULL;
     }
-    if (!x->mesh->is_member || w->in[i].map == WINDOW_STAYS) {
-        return tensor_ref(x->local);
+    if (!from->x->mesh->is_member || w->in[i].map == WINDOW_STAYS) {
+        return tensor_ref(from->local);
     }
-    struct exchange e = exchange_of(w, i, x);
+    struct exchange e = exchange_of(w, i, from);
     struct spans mine = wanted_by(&e, e.sharers.me);
-    mesh_shape shape = x->local->shape;
+    mesh_shape shape = from->local->shape;
     shape.dim[w->dim] = mine.length;
-    struct mesh_tensor *out = tensor_new(shape, x->dtype);
+    struct mesh_tensor *out = tensor_new(shape, from->local->dtype);
     if (out != NULL && exchange(&e, out) < 0) {
         tensor_unref(out);
         return NULL;

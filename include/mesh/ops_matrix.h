@@ -51,10 +51,13 @@ typedef struct mesh_conv2d_options {
  *             stride + 1, likewise].
  * Placements  x Shard(0): the result alike.  One group, weight Shard(0): the result Shard(1); both Shard(1): Partial(sum).
  *             Groups of one channel each, or in a number that the ranks which split them divide: x Shard(1), weight Shard(0):
- *             the result Shard(1).  Rows or columns split (Shard(2) or Shard(3), on any mesh dims) and the weight Replicate:
- *             the result alike, and each rank fetches the rows its own look at beyond those it holds.  Both split at once, or rows split beside a split weight:
- *             redistributed.
- * Cost        scratch of c / groups kh kw numbers for each place of one image of the result.
+ *             the result Shard(1).  Rows or columns split, or both (Shard(2), Shard(3), on any mesh dims): the result alike, and
+ *             each rank fetches the rows and columns its own look at beyond those it holds, corners too; the weight becomes
+ *             Replicate on these mesh dims, and on all others the above holds.  Strided shards of the batch and of channels, where
+ *             these are of one group: as plain ones; all others are redistributed to plain ones.
+ * Cost        rows split: one all_to_all of what is fetched; columns: another one.  Backward likewise for each gradient, and
+ *             that of the weight is Partial(sum).  Scratch of c / groups kh kw numbers for each place of one image of the
+ *             result.
  * Errors      MESH_ESHAPE; MESH_EINVAL for a stride or a dilation below 0, a padding below 0, groups that do not divide the
  *             channels; MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor *bias,

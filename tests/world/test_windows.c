@@ -259,55 +259,163 @@ static mesh_dtensor *randn(mesh_device_mesh *m, mesh_shape s, mesh_placements p,
     return mesh_requires_grad(mesh_randn(s, m, p, .dtype = MESH_F64, .seed = seed), true);
 }
 
-static const mesh_conv2d_options convolutions[] = {
-    { .padding = { 1, 1 } },
-    { .stride = { 2, 1 }, .padding = { 0, 2 } },
-    { .stride = { 3, 2 }, .padding = { 2, 0 }, .groups = 2 },
-    { .dilation = { 3, 1 }, .padding = { 2, 1 } },
+struct convolution {
+    mesh_shape x, weight;
+    mesh_conv2d_options options;
 };
 
-static int convolve(mesh_device_mesh *m, mesh_placements p, const mesh_conv2d_options *o)
+static const struct convolution convolutions[] = {
+    { { 4, { 2, 4, 11, 6 } }, { 4, { 2, 4, 3, 2 } }, { .padding = { 1, 1 } } },
+    { { 4, { 2, 4, 11, 6 } }, { 4, { 2, 4, 3, 2 } }, { .stride = { 2, 1 }, .padding = { 0, 2 } } },
+    { { 4, { 2, 4, 11, 6 } }, { 4, { 2, 2, 3, 2 } }, { .stride = { 3, 2 }, .padding = { 2, 0 }, .groups = 2 } },
+    { { 4, { 2, 4, 11, 6 } }, { 4, { 2, 4, 3, 2 } }, { .dilation = { 3, 1 }, .padding = { 2, 1 } } },
+    /* places that nobody looks at, ranks without rows or columns, more padding than image, groups of one channel */
+    { { 4, { 1, 4, 9, 10 } }, { 4, { 4, 4, 1, 2 } }, { .stride = { 3, 4 } } },
+    { { 4, { 2, 4, 3, 2 } }, { 4, { 4, 1, 2, 2 } }, { .padding = { 3, 2 }, .dilation = { 1, 2 }, .groups = 4 } },
+    { { 4, { 2, 4, 5, 1 } }, { 4, { 8, 1, 5, 1 } }, { .padding = { 2, 0 }, .stride = { 5, 1 }, .groups = 4 } },
+};
+
+static mesh_placements everywhere(int n)
 {
-    mesh_scope *scope = mesh_scope_begin();
-    mesh_placements whole = p;
-    mesh_shape s = SHAPE(2, 4, 11, 6), k = SHAPE(2, o->groups > 0 ? 4 / o->groups : 4, 3, 2);
-    for (int i = 0; i < p.n; i++) {
+    mesh_placements whole = { .n = n };
+    for (int i = 0; i < n; i++) {
         whole.at[i] = R;
     }
-    mesh_dtensor *x = randn(m, s, p, 1), *w = randn(m, k, whole, 2), *b = randn(m, SHAPE(2), whole, 3);
-    mesh_dtensor *x1 = randn(m, s, whole, 1), *w1 = randn(m, k, whole, 2), *b1 = randn(m, SHAPE(2), whole, 3);
+    return whole;
+}
+
+struct laid_out {
+    mesh_placements x, weight, y;
+};
+
+/* Values and gradients, without gathering images. */
+static int convolve_split(mesh_device_mesh *m, const struct convolution *c, const struct laid_out *on)
+{
+    mesh_scope *scope = mesh_scope_begin();
+    mesh_placements whole = everywhere(on->x.n);
+    mesh_shape n = SHAPE(c->weight.dim[0]);
+    const mesh_conv2d_options *o = &c->options;
+    mesh_dtensor *x = randn(m, c->x, on->x, 1), *w = randn(m, c->weight, on->weight, 2), *b = randn(m, n, whole, 3);
+    mesh_dtensor *x1 = randn(m, c->x, whole, 1), *w1 = randn(m, c->weight, whole, 2), *b1 = randn(m, n, whole, 3);
     mesh_comm_reset();
     mesh_dtensor *y = mesh_conv2d_opt(x, w, b, o), *want = mesh_conv2d_opt(x1, w1, b1, o);
-    REQUIRE(y != NULL && want != NULL && mesh_placements_equal(mesh_placements_of(y), p));
-    REQUIRE(mesh_comm_count(MESH_COMM_ALL_TO_ALL) == 1 && mesh_comm_count(MESH_COMM_ALL_GATHER) == 0);
+    REQUIRE(y != NULL && want != NULL && mesh_placements_equal(mesh_placements_of(y), on->y));
+    REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 0);
     REQUIRE_OK(near_values(mesh_full_tensor(y), mesh_to_local(want)));
     mesh_comm_reset();
     mesh_backward(mesh_sum(mesh_mul(y, y)));
-    REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 0);
+    REQUIRE(on->y.at[0].kind == MESH_IS_PARTIAL || /* else no images */
+            mesh_comm_bytes(MESH_COMM_ALL_GATHER) < (uint64_t)numel(c->weight) * sizeof(double));
     mesh_backward(mesh_sum(mesh_mul(want, want)));
-    REQUIRE(mesh_placements_equal(mesh_placements_of(mesh_grad(x)), p));
+    REQUIRE(mesh_placements_equal(mesh_placements_of(mesh_grad(x)), on->x));
     REQUIRE_OK(near_values(mesh_full_tensor(mesh_grad(x)), mesh_to_local(mesh_grad(x1))));
     REQUIRE_OK(near_values(mesh_full_tensor(mesh_grad(w)), mesh_to_local(mesh_grad(w1))));
     REQUIRE_OK(near_values(mesh_full_tensor(mesh_grad(b)), mesh_to_local(mesh_grad(b1))));
     return mesh_scope_end(scope);
 }
 
+/* The result as the images, the weight everywhere. */
+static int convolve(mesh_device_mesh *m, mesh_placements p, size_t i)
+{
+    return convolve_split(m, &convolutions[i], &(struct laid_out){ p, everywhere(p.n), p });
+}
+
 static int halos(void *arg)
 {
-    (void)arg;
-    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2), MESH_NAMES("a", "b"));
+    const int *size = arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(size[0], size[1]), MESH_NAMES("a", "b"));
     for (size_t i = 0; i < ARRAY_SIZE(convolutions); i++) {
-        REQUIRE_OK(convolve(m, ON(S(2), S(2)), &convolutions[i]));
-        REQUIRE_OK(convolve(m, ON(S(0), S(2)), &convolutions[i]));
-        REQUIRE_OK(convolve(m, ON(S(3), R), &convolutions[i]));
-        REQUIRE_OK(convolve(m, ON(S(3), S(0)), &convolutions[i]));
+        REQUIRE_OK(convolve(m, ON(S(2), S(2)), i));
+        REQUIRE_OK(convolve(m, ON(S(0), S(2)), i));
+        REQUIRE_OK(convolve(m, ON(S(3), R), i));
+        REQUIRE_OK(convolve(m, ON(S(3), S(0)), i));
+        REQUIRE_OK(convolve(m, ON(S(2), S(3)), i));
+        REQUIRE_OK(convolve(m, ON(S(3), S(2)), i));
+    }
+    return 0;
+}
+
+static int halos_three_deep(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2, 2), NULL);
+    for (size_t i = 0; i < ARRAY_SIZE(convolutions) - 1; i++) { /* the last one's result has one place */
+        REQUIRE_OK(convolve(m, ON(S(2), S(3), S(2)), i));
+        REQUIRE_OK(convolve(m, ON(S(3), S(3), S(2)), i));
+        REQUIRE_OK(convolve(m, ON(S(3), S(0), S(2)), i));
     }
     return 0;
 }
 
 START_TEST(a_convolution_fetches_the_rows_beyond_its_own)
 {
-    ranks_run(4, halos, NULL);
+    ranks_run(4, halos, (int[]){ 2, 2 });
+    ranks_run(6, halos, (int[]){ 3, 2 });
+    ranks_run(8, halos_three_deep, NULL);
+}
+END_TEST
+
+/* Channels go by the rules on the mesh dims that do not split places. */
+static int beside_channels(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2), NULL);
+    const struct laid_out made = { ON(S(2), R), ON(R, S(0)), ON(S(2), S(1)) };
+    const struct laid_out summed = { ON(S(1), S(3)), ON(S(1), R), ON(mesh_partial(MESH_SUM), S(3)) };
+    const struct laid_out grouped = { ON(S(1), S(2)), ON(S(0), R), ON(S(1), S(2)) };
+    for (size_t i = 0; i < ARRAY_SIZE(convolutions); i++) {
+        bool is_grouped = convolutions[i].options.groups > 1;
+        REQUIRE_OK(convolve_split(m, &convolutions[i], is_grouped ? &grouped : &made));
+        if (!is_grouped) {
+            REQUIRE_OK(convolve_split(m, &convolutions[i], &summed));
+        }
+    }
+    return 0;
+}
+
+static int beside_channels_three_deep(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2, 2), NULL);
+    const struct laid_out made = { ON(S(3), R, S(2)), ON(R, S(0), R), ON(S(3), S(1), S(2)) };
+    const struct laid_out grouped = { ON(S(2), S(1), S(3)), ON(R, S(0), R), ON(S(2), S(1), S(3)) };
+    for (size_t i = 0; i < ARRAY_SIZE(convolutions) - 1; i++) {
+        bool is_grouped = convolutions[i].options.groups > 1;
+        REQUIRE_OK(convolve_split(m, &convolutions[i], is_grouped ? &grouped : &made));
+    }
+    return 0;
+}
+
+/* A strided shard of the batch stays (of one group), one of rows or columns becomes a plain one. */
+static int strided(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(2, 2), NULL);
+    const mesh_placement rows = mesh_strided_shard(2, 2), columns = mesh_strided_shard(3, 3);
+    const struct laid_out cases[] = {
+        { ON(rows, S(2)), ON(R, R), ON(S(2), S(2)) },
+        { ON(columns, R), ON(R, R), ON(S(3), R) },
+        { ON(S(2), columns), ON(R, R), ON(S(2), S(3)) },
+        { ON(mesh_strided_shard(0, 2), S(3)), ON(R, R), ON(mesh_strided_shard(0, 2), S(3)) },
+    };
+    for (size_t k = 0; k < ARRAY_SIZE(cases); k++) {
+        for (size_t i = 0; i < 2; i++) {
+            REQUIRE_OK(convolve_split(m, &convolutions[i], &cases[k]));
+        }
+    }
+    return 0;
+}
+
+START_TEST(strided_shards_of_images)
+{
+    ranks_run(4, strided, NULL);
+}
+END_TEST
+
+START_TEST(rows_are_split_beside_channels)
+{
+    ranks_run(4, beside_channels, NULL);
+    ranks_run(8, beside_channels_three_deep, NULL);
 }
 END_TEST
 
@@ -342,6 +450,8 @@ Suite *test_suite(void)
     tcase_add_test(t, joining_what_different_mesh_dims_split);
     tcase_add_test(t, gradients_go_back_the_way_that_values_came);
     tcase_add_test(t, a_convolution_fetches_the_rows_beyond_its_own);
+    tcase_add_test(t, rows_are_split_beside_channels);
+    tcase_add_test(t, strided_shards_of_images);
     tcase_add_test(t, ranks_that_another_dim_leaves_empty_take_part);
     suite_add_tcase(s, t);
     return s;
