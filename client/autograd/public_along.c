@@ -33,17 +33,20 @@ static mesh_dtensor *softmax(enum op_id id, mesh_dtensor *x, int dim)
 
 MESH_API mesh_dtensor *mesh_softmax(mesh_dtensor *x, int dim)
 {
-    return public_enter(__func__, &x, 1) ? softmax(OP_softmax, x, dim) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, softmax(OP_softmax, x, dim)) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_log_softmax(mesh_dtensor *x, int dim)
 {
-    return public_enter(__func__, &x, 1) ? softmax(OP_log_softmax, x, dim) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, softmax(OP_log_softmax, x, dim)) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_cumsum(mesh_dtensor *x, int dim)
 {
     struct op_attr attr;
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
@@ -57,7 +60,7 @@ MESH_API mesh_dtensor *mesh_cumsum(mesh_dtensor *x, int dim)
     x = settled(x);
     struct tape_entry e = { .name = "cumsum", .gradient = &g_cumsum, .attr = &attr, .n_in = 1, .in = &x };
     mesh_dtensor *y = x == NULL ? NULL : cumsum_of(x, &attr);
-    return or_fail(y == NULL || dtype_kind(y->dtype) != DTYPE_FLOAT ? y : recorded(&e, y));
+    return public_result(mark, or_fail(y == NULL || dtype_kind(y->dtype) != DTYPE_FLOAT ? y : recorded(&e, y)));
 }
 
 /* Values and indices; the values' gradient goes back through the indices. */
@@ -68,8 +71,12 @@ static int record_choice(enum op_id id, mesh_dtensor *x, const struct op_attr *a
     return dtype_kind(x->dtype) != DTYPE_FLOAT || recorded(&e, out[0]) != NULL ? 0 : err_status();
 }
 
-static void give(int r, mesh_dtensor *const *out, mesh_dtensor **ret_values, mesh_dtensor **ret_indices)
+/* What nobody asked for goes. */
+static void give(int r, const struct object *mark, mesh_dtensor *const *out, mesh_dtensor **ret_values,
+                 mesh_dtensor **ret_indices)
 {
+    struct object *kept[2] = { ret_values != NULL && r == 0 && out[0] != NULL ? &out[0]->object : NULL,
+                               ret_indices != NULL && r == 0 && out[1] != NULL ? &out[1]->object : NULL };
     if (r < 0) {
         scope_fail(r);
     }
@@ -79,6 +86,7 @@ static void give(int r, mesh_dtensor *const *out, mesh_dtensor **ret_values, mes
     if (ret_indices != NULL) {
         *ret_indices = r < 0 ? NULL : out[1];
     }
+    scope_sweep(mark, kept, 2);
 }
 
 #define SORT_LEAST_PLACES 1024 /* per part: the messages of a sort in place cost more than gathering fewer */
@@ -122,8 +130,9 @@ MESH_API void mesh_sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor 
                         mesh_dtensor **ret_indices)
 {
     mesh_dtensor *out[OP_MAX_OUTPUTS] = { NULL };
+    const struct object *mark = scope_mark();
     int r = public_enter(__func__, &x, 1) ? sort(x, dim, descending, out) : 0;
-    give(r, out, ret_values, ret_indices);
+    give(r, mark, out, ret_values, ret_indices);
 }
 
 /* The candidates of all parts are fewer than the whole dim, else gathering that is as good. */
@@ -153,6 +162,7 @@ static int topk(mesh_dtensor *x, int64_t k, int dim, mesh_dtensor **ret_out)
 MESH_API void mesh_topk(mesh_dtensor *x, int64_t k, int dim, mesh_dtensor **ret_values, mesh_dtensor **ret_indices)
 {
     mesh_dtensor *out[OP_MAX_OUTPUTS] = { NULL };
+    const struct object *mark = scope_mark();
     int r = public_enter(__func__, &x, 1) ? topk(x, k, dim, out) : 0;
-    give(r, out, ret_values, ret_indices);
+    give(r, mark, out, ret_values, ret_indices);
 }

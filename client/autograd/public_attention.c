@@ -57,6 +57,7 @@ MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, me
 {
     static const mesh_attention_options defaults = { .size = sizeof defaults };
     mesh_dtensor *in[OP_MAX_INPUTS] = { q, k, v }, *y = NULL;
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 3)) {
         return NULL;
     }
@@ -68,5 +69,5 @@ MESH_API mesh_dtensor *mesh_scaled_dot_product_attention_opt(mesh_dtensor *q, me
                             .mode = o->is_causal ? ATTENTION_IS_CAUSAL : 0 };
     int r = promote(&op_table[OP_attention], in, 0x7, &attr);
     r = r < 0 ? r : attend(in, &attr, &y);
-    return r < 0 ? scope_fail(r) : y;
+    return public_result(mark, r < 0 ? scope_fail(r) : y);
 }

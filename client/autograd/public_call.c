@@ -24,6 +24,13 @@ bool public_enter(const char *public_function, mesh_dtensor *const *in, int n)
     return true;
 }
 
+mesh_dtensor *public_result(const struct object *mark, mesh_dtensor *y)
+{
+    struct object *kept = y != NULL ? &y->object : NULL;
+    scope_sweep(mark, &kept, 1);
+    return y;
+}
+
 mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct op_attr *attr)
 {
     mesh_dtensor *out[OP_MAX_OUTPUTS];
@@ -33,8 +40,9 @@ mesh_dtensor *public_apply(enum op_id id, mesh_dtensor *const *in, const struct 
 
 mesh_dtensor *public_promoted(enum op_id id, mesh_dtensor **in, uint32_t which, const struct op_attr *attr)
 {
+    const struct object *mark = scope_mark();
     int r = promote(&op_table[id], in, which, attr);
-    return r < 0 ? scope_fail(r) : public_apply(id, in, attr);
+    return public_result(mark, r < 0 ? scope_fail(r) : public_apply(id, in, attr));
 }
 
 mesh_dtensor *public_op1(const char *public_function, enum op_id id, mesh_dtensor *x, const struct op_attr *attr)

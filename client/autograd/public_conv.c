@@ -47,6 +47,7 @@ MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, me
 {
     static const mesh_conv2d_options defaults = { .size = sizeof defaults };
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, weight, bias };
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, bias != NULL ? 3 : 2)) {
         return NULL;
     }
@@ -63,8 +64,8 @@ MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, me
     in[2] = NULL;
     mesh_dtensor *y = r < 0 ? scope_fail(r) : public_apply(OP_conv2d, in, &attr);
     mesh_dtensor *b = y == NULL || bias == NULL ? NULL : as_channels(bias);
-    if (y == NULL || bias == NULL || b == NULL) {
-        return bias == NULL ? y : NULL;
+    if (bias != NULL) {
+        y = b == NULL ? NULL : public_apply(OP_add, (mesh_dtensor *[OP_MAX_INPUTS]){ y, b }, NULL);
     }
-    return public_apply(OP_add, (mesh_dtensor *[OP_MAX_INPUTS]){ y, b }, NULL);
+    return public_result(mark, y);
 }

@@ -245,11 +245,12 @@ MESH_API mesh_dtensor *mesh_cross_entropy_opt(mesh_dtensor *logits, mesh_dtensor
                                               const mesh_cross_entropy_options *o)
 {
     mesh_dtensor *in[2] = { logits, target }, *loss = NULL;
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 2)) {
         return NULL;
     }
     int r = cross_entropy(logits, target, o, &loss);
-    return r < 0 ? scope_fail(r) : loss;
+    return public_result(mark, r < 0 ? scope_fail(r) : loss);
 }
 
 static int nll_loss(mesh_dtensor *log_probabilities, mesh_dtensor *target, const mesh_nll_loss_options *o,
@@ -281,9 +282,10 @@ MESH_API mesh_dtensor *mesh_nll_loss_opt(mesh_dtensor *log_probabilities, mesh_d
                                          const mesh_nll_loss_options *o)
 {
     mesh_dtensor *in[2] = { log_probabilities, target }, *loss = NULL;
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 2)) {
         return NULL;
     }
     int r = nll_loss(log_probabilities, target, o, &loss);
-    return r < 0 ? scope_fail(r) : loss;
+    return public_result(mark, r < 0 ? scope_fail(r) : loss);
 }

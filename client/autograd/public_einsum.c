@@ -109,6 +109,7 @@ MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_d
     mesh_dtensor *in[OP_MAX_INPUTS] = { a, b }, *out[OP_MAX_OUTPUTS];
     struct op_attr none;
     memset(&none, 0, sizeof none);
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 2)) {
         return NULL;
     }
@@ -123,5 +124,5 @@ MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_d
     struct mesh_op *op = custom_find_or_make(&cls);
     r = op == NULL ? err_status() : promote(&op->row, in, 0x3, &none);
     r = r < 0 ? r : custom_apply(op, in, &none, out);
-    return r < 0 ? scope_fail(r) : out[0];
+    return public_result(mark, r < 0 ? scope_fail(r) : out[0]);
 }

@@ -73,10 +73,11 @@ static int check_other(const char *name, const mesh_dtensor *x, const mesh_dtens
     mesh_dtype both = dtype_promoted(x->dtype, other->dtype);
     return dtype_kind(both) == dtype_kind(x->dtype)
                ? 0
-               : err_set(MESH_EINVAL,
-                         "%s: x is %s and cannot keep what becomes %s; mesh_cast() the other first, or use the form that "
-                         "makes a new tensor",
-                         name, dtype_name(x->dtype), dtype_name(both));
+               : err_set(
+                     MESH_EINVAL,
+                     "%s: x is %s and cannot keep what becomes %s; mesh_cast() the other first, or use the form that "
+                     "makes a new tensor",
+                     name, dtype_name(x->dtype), dtype_name(both));
 }
 
 /* Part by part, so that a pending x stays pending: its parts are cast back before anybody reduces them.  Takes the reference. */
@@ -191,11 +192,12 @@ static int run(struct update *u)
 static mesh_dtensor *update(const char *public_function, struct update *u)
 {
     mesh_dtensor *x = u->in[0];
+    const struct object *mark = scope_mark();
     if (!public_enter(public_function, u->in, op_table[u->op].n_in)) {
         return NULL;
     }
     int r = run(u);
-    return r < 0 ? scope_fail(r) : x;
+    return public_result(mark, r < 0 ? scope_fail(r) : x);
 }
 
 #define WITH_TENSOR(op_name)                                                                                           \
@@ -256,22 +258,24 @@ static int copy(mesh_dtensor *x, mesh_dtensor *from)
 MESH_API mesh_dtensor *mesh_copy_(mesh_dtensor *x, mesh_dtensor *from)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, from };
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 2)) {
         return NULL;
     }
     int r = copy(x, from);
-    return r < 0 ? scope_fail(r) : x;
+    return public_result(mark, r < 0 ? scope_fail(r) : x);
 }
 
 MESH_API mesh_dtensor *mesh_fill_(mesh_dtensor *x, double value)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x };
     struct fill f = { .kind = FILL_VALUE, .a = value };
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 1)) {
         return NULL;
     }
     int r = check_no_record("fill_", in);
     mesh_dtensor *y = r < 0 ? NULL : dtensor_filled(x->shape, x->dtype, x->mesh, &x->placements, &f);
     r = r < 0 ? r : y == NULL ? err_status() : overwrite(x, y);
-    return r < 0 ? scope_fail(r) : x;
+    return public_result(mark, r < 0 ? scope_fail(r) : x);
 }

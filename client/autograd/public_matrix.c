@@ -28,6 +28,7 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { a, b, bias }, *product = NULL;
     mesh_shape all = { .ndim = 0 };
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 3)) {
         return NULL;
     }
@@ -45,5 +46,7 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
     }
     r = r < 0 ? r : promote(&op_table[OP_matmul], in, 0x7, NULL);
     r = r < 0 ? r : ag_apply(OP_matmul, (mesh_dtensor *[OP_MAX_INPUTS]){ in[0], in[1] }, NULL, &product);
-    return r < 0 ? scope_fail(r) : public_apply(OP_add, (mesh_dtensor *[OP_MAX_INPUTS]){ in[2], product }, NULL);
+    mesh_dtensor *y =
+        r < 0 ? scope_fail(r) : public_apply(OP_add, (mesh_dtensor *[OP_MAX_INPUTS]){ in[2], product }, NULL);
+    return public_result(mark, y);
 }

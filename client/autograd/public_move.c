@@ -108,6 +108,7 @@ static mesh_dtensor *flip(mesh_dtensor *x, uint32_t dims)
 MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims)
 {
     uint32_t set = 0;
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
@@ -120,7 +121,7 @@ MESH_API mesh_dtensor *mesh_flip(mesh_dtensor *x, mesh_shape dims)
         }
         set |= 1U << d;
     }
-    return r < 0 ? scope_fail(r) : flip(x, set);
+    return public_result(mark, r < 0 ? scope_fail(r) : flip(x, set));
 }
 
 MESH_API mesh_dtensor *mesh_roll(mesh_dtensor *x, int64_t shift, int dim)
@@ -210,6 +211,7 @@ struct joining {
 static mesh_dtensor *join_list(mesh_dtensor *const *tensors, int n, const struct joining *how)
 {
     struct op_attr attr = { .shape = how->shape };
+    const struct object *mark = scope_mark();
     mesh_dtensor *all = NULL, **x = mem_new_array(mesh_dtensor *, (size_t)n);
     int r = x != NULL ? 0 : err_no_memory((size_t)n * sizeof(mesh_dtensor *), "a list of tensors");
     for (int i = 0; r == 0 && i < n; i++) {
@@ -221,7 +223,7 @@ static mesh_dtensor *join_list(mesh_dtensor *const *tensors, int n, const struct
     }
     r = r < 0 ? r : join(x, n, how->dim, &all);
     mem_free(x);
-    return r < 0 ? scope_fail(r) : all;
+    return public_result(mark, r < 0 ? scope_fail(r) : all);
 }
 
 MESH_API mesh_dtensor *mesh_cat(mesh_dtensor *const *tensors, int n, int dim)
@@ -292,6 +294,7 @@ MESH_API int mesh_split(mesh_dtensor *x, int64_t split_size, int dim, mesh_dtens
 
 MESH_API mesh_dtensor *mesh_pad(mesh_dtensor *x, mesh_shape pad, double value)
 {
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
@@ -308,7 +311,7 @@ MESH_API mesh_dtensor *mesh_pad(mesh_dtensor *x, mesh_shape pad, double value)
                                 .value = { value } };
         r = ag_apply(OP_pad, (mesh_dtensor *[OP_MAX_INPUTS]){ x }, &attr, &x);
     }
-    return r < 0 ? scope_fail(r) : x;
+    return public_result(mark, r < 0 ? scope_fail(r) : x);
 }
 
 MESH_API mesh_dtensor *mesh_repeat(mesh_dtensor *x, mesh_shape repeats)

@@ -42,9 +42,10 @@ static int mse_loss(mesh_dtensor **in, mesh_reduction reduction, mesh_dtensor **
 MESH_API mesh_dtensor *mesh_mse_loss(mesh_dtensor *x, mesh_dtensor *target, mesh_reduction reduction)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, target }, *out[OP_MAX_OUTPUTS] = { NULL };
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 2)) {
         return NULL;
     }
     int r = mse_loss(in, reduction, out);
-    return r < 0 ? scope_fail(r) : out[0];
+    return public_result(mark, r < 0 ? scope_fail(r) : out[0]);
 }

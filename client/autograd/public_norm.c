@@ -59,11 +59,14 @@ MESH_API mesh_dtensor *mesh_layer_norm(mesh_dtensor *x, int normalized_dims, mes
                                        double eps)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, weight, bias };
-    return public_enter(__func__, in, 1) ? normalize(OP_layer_norm, in, normalized_dims, eps) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, in, 1) ? public_result(mark, normalize(OP_layer_norm, in, normalized_dims, eps))
+                                         : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_rms_norm(mesh_dtensor *x, int normalized_dims, mesh_dtensor *weight, double eps)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x, weight };
-    return public_enter(__func__, in, 1) ? normalize(OP_rms_norm, in, normalized_dims, eps) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, in, 1) ? public_result(mark, normalize(OP_rms_norm, in, normalized_dims, eps)) : NULL;
 }

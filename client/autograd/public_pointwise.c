@@ -113,6 +113,7 @@ MESH_API bool mesh_equal(mesh_dtensor *a, mesh_dtensor *b)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { a, b }, *differs[OP_MAX_OUTPUTS];
     bool is_equal = false;
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 2)) {
         return false;
     }
@@ -127,5 +128,6 @@ MESH_API bool mesh_equal(mesh_dtensor *a, mesh_dtensor *b)
     if (r < 0) {
         scope_fail(r);
     }
+    scope_sweep(mark, NULL, 0);
     return is_equal;
 }

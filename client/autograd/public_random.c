@@ -36,6 +36,7 @@ static int check_tensor(const char *what, const mesh_dtensor *x)
 mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_options *o)
 {
     mesh_dtensor *in[OP_MAX_INPUTS] = { x };
+    const struct object *mark = scope_mark();
     if (!public_enter(__func__, in, 1)) {
         return NULL;
     }
@@ -55,7 +56,7 @@ mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_opt
     in[1] = in[0] == NULL ? NULL : dtensor_filled(x->shape, in[0]->dtype, x->mesh, &x->placements, &mask);
     r = in[1] == NULL ? err_status() : ag_apply(OP_mul, in, NULL, &y);
     y = r < 0 ? NULL : cast_to(y, x->dtype);
-    return y != NULL ? y : scope_fail(err_status());
+    return public_result(mark, y != NULL ? y : scope_fail(err_status()));
 }
 
 static int check_in_place(const char *what, const mesh_dtensor *x)

@@ -83,7 +83,8 @@ static mesh_dtensor *reduce(enum op_id id, mesh_dtensor *x, const mesh_reduce_op
 #define REDUCTION(name)                                                                                                \
     MESH_API mesh_dtensor *mesh_##name##_opt(mesh_dtensor *x, const mesh_reduce_options *o)                            \
     {                                                                                                                  \
-        return public_enter(__func__, &x, 1) ? reduce(OP_##name, x, o) : NULL;                                         \
+        const struct object *mark = scope_mark();                                                                      \
+        return public_enter(__func__, &x, 1) ? public_result(mark, reduce(OP_##name, x, o)) : NULL;                    \
     }
 REDUCTION(sum)
 REDUCTION(mean)
@@ -114,13 +115,15 @@ static mesh_dtensor *var(mesh_dtensor *x, double correction, const mesh_reduce_o
 
 MESH_API mesh_dtensor *mesh_var_opt(mesh_dtensor *x, double correction, const mesh_reduce_options *o)
 {
-    return public_enter(__func__, &x, 1) ? var(x, correction, o) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, var(x, correction, o)) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_std_opt(mesh_dtensor *x, double correction, const mesh_reduce_options *o)
 {
+    const struct object *mark = scope_mark();
     mesh_dtensor *in[OP_MAX_INPUTS] = { public_enter(__func__, &x, 1) ? var(x, correction, o) : NULL };
-    return in[0] == NULL ? NULL : public_apply(OP_sqrt, in, NULL);
+    return in[0] == NULL ? NULL : public_result(mark, public_apply(OP_sqrt, in, NULL));
 }
 
 static mesh_dtensor *logsumexp(mesh_dtensor *x, const mesh_reduce_options *o)
@@ -140,7 +143,8 @@ static mesh_dtensor *logsumexp(mesh_dtensor *x, const mesh_reduce_options *o)
 
 MESH_API mesh_dtensor *mesh_logsumexp_opt(mesh_dtensor *x, const mesh_reduce_options *o)
 {
-    return public_enter(__func__, &x, 1) ? logsumexp(x, o) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, logsumexp(x, o)) : NULL;
 }
 
 static mesh_dtensor *index_of_extreme(enum op_id id, mesh_dtensor *x, const mesh_reduce_options *o)
@@ -160,12 +164,14 @@ static mesh_dtensor *index_of_extreme(enum op_id id, mesh_dtensor *x, const mesh
 
 MESH_API mesh_dtensor *mesh_argmax_opt(mesh_dtensor *x, const mesh_reduce_options *o)
 {
-    return public_enter(__func__, &x, 1) ? index_of_extreme(OP_argmax, x, o) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, index_of_extreme(OP_argmax, x, o)) : NULL;
 }
 
 MESH_API mesh_dtensor *mesh_argmin_opt(mesh_dtensor *x, const mesh_reduce_options *o)
 {
-    return public_enter(__func__, &x, 1) ? index_of_extreme(OP_argmin, x, o) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, index_of_extreme(OP_argmin, x, o)) : NULL;
 }
 
 /* --- norms ------------------------------------------------------------------------------------------------------------ */
@@ -196,5 +202,6 @@ static mesh_dtensor *norm(mesh_dtensor *x, double p, const mesh_reduce_options *
 
 MESH_API mesh_dtensor *mesh_norm_opt(mesh_dtensor *x, double p, const mesh_reduce_options *o)
 {
-    return public_enter(__func__, &x, 1) ? norm(x, p, o) : NULL;
+    const struct object *mark = scope_mark();
+    return public_enter(__func__, &x, 1) ? public_result(mark, norm(x, p, o)) : NULL;
 }

@@ -101,6 +101,43 @@ static void free_objects(struct mesh_scope *s)
     }
 }
 
+struct object *scope_mark(void)
+{
+    return innermost != NULL ? innermost->newest : NULL;
+}
+
+static bool is_kept(const struct object *o, struct object *const *kept, int n_kept)
+{
+    for (int i = 0; i < n_kept; i++) {
+        if (kept[i] == o) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_owned(const struct object *o)
+{
+    const struct object *at = innermost->newest;
+    while (at != NULL && at != o) {
+        at = at->next;
+    }
+    return at == o;
+}
+
+void scope_sweep(const struct object *mark, struct object *const *kept, int n_kept)
+{
+    if (innermost == NULL || !is_owned(mark)) {
+        return;
+    }
+    for (struct object *o = innermost->newest, *older = NULL; o != mark; o = older) {
+        older = o->next;
+        if (!is_kept(o, kept, n_kept)) {
+            object_release(o);
+        }
+    }
+}
+
 static struct mesh_scope *push(void)
 {
     struct mesh_scope *s = mem_new(struct mesh_scope);

@@ -9,6 +9,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/dispatch.h"
 
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -393,6 +394,17 @@ static struct mesh_tensor *bring(const struct decision *d, int i, const mesh_dte
     return r;
 }
 
+/* A float times a number: what is decided depends on the number's sign alone, and programs multiply by ever new ones. */
+static bool has_factor(uint64_t id, const mesh_dtensor *x)
+{
+    return id == OP_mul_scalar && dtype_kind(x->dtype) == DTYPE_FLOAT;
+}
+
+static double sign_of_factor(double v)
+{
+    return isfinite(v) ? (double)((v > 0) - (v < 0)) : (double)INFINITY;
+}
+
 static int recall_or_decide(const struct op_row *op, uint64_t id, mesh_dtensor *const *in, const struct op_attr *attr,
                             struct decision *ret_decision)
 {
@@ -407,8 +419,15 @@ static int recall_or_decide(const struct op_row *op, uint64_t id, mesh_dtensor *
     if (attr->shape.ndim < 0 || attr->shape.ndim > MESH_MAX_NDIM) {
         return err_set(MESH_ESHAPE, "%s: a shape of %d dims; at most %d", op->name, attr->shape.ndim, MESH_MAX_NDIM);
     }
-    sign_all(id, op->n_in, in, attr, &s);
+    if (has_factor(id, in[0])) {
+        struct op_attr kind = *attr;
+        kind.value[0] = sign_of_factor(attr->value[0]);
+        sign_all(id, op->n_in, in, &kind, &s);
+    } else {
+        sign_all(id, op->n_in, in, attr, &s);
+    }
     if (memory_recall(st, s.word, s.n * 8, ret_decision, sizeof *ret_decision)) {
+        ret_decision->attr.value[0] = has_factor(id, in[0]) ? attr->value[0] : ret_decision->attr.value[0];
         return 0;
     }
     r = decide(op, in, attr, ret_decision);

@@ -23,7 +23,8 @@ static int complete(mesh_dtensor *value)
     }
     dtensor_unref(value->grad);
     value->grad = dtensor_ref(g);
-    return tensor_settle(g->local);
+    object_release(&g->object);
+    return tensor_settle(value->grad->local);
 }
 
 static bool is_first_holder(const mesh_dtensor *x)
@@ -135,6 +136,7 @@ static int shrink(mesh_module *m, double factor)
             }
             dtensor_unref(value->grad);
             value->grad = dtensor_ref(g);
+            object_release(&g->object);
         }
     }
     return 0;

@@ -210,6 +210,7 @@ static int run(mesh_optimizer *o, const update_list *list)
             slot->n_steps++;
             dtensor_unref(value->grad);
             value->grad = NULL;
+            object_release(&u->gradient->object); /* gradients go one by one, not with the scope */
         }
     }
     return r;

@@ -87,6 +87,25 @@ START_TEST(each_round_frees_what_the_last_one_made)
 }
 END_TEST
 
+START_TEST(a_sweep_frees_what_came_since_the_mark_but_for_what_is_kept)
+{
+    mesh_scope *s = mesh_scope_begin();
+    scope_sweep(scope_mark(), NULL, 0); /* nothing yet */
+    thing_new('a');
+    struct object *mark = scope_mark();
+    thing_new('b');
+    struct object *kept[2] = { &thing_new('c')->object, NULL };
+    thing_new('d');
+    scope_sweep(mark, kept, 2);
+    ck_assert_str_eq(events, "d b ");
+    object_release(mark);
+    scope_sweep(mark, NULL, 0); /* it is not there any more, so nothing is known to be newer */
+    ck_assert_str_eq(events, "d b a ");
+    ck_assert_int_eq(mesh_scope_end(s), 0);
+    ck_assert_str_eq(events, "d b a c ");
+}
+END_TEST
+
 START_TEST(an_inner_failure_is_told_at_its_end_and_spares_the_outer_scope)
 {
     mesh_scope *outer = mesh_scope_begin();
@@ -266,6 +285,7 @@ Suite *test_suite(void)
     tcase_add_test(tcase, the_first_failure_stands_and_later_calls_do_nothing);
     tcase_add_test(tcase, a_loop_leaves_before_the_round_after_the_failure);
     tcase_add_test(tcase, each_round_frees_what_the_last_one_made);
+    tcase_add_test(tcase, a_sweep_frees_what_came_since_the_mark_but_for_what_is_kept);
     tcase_add_test(tcase, an_inner_failure_is_told_at_its_end_and_spares_the_outer_scope);
     tcase_add_test(tcase, a_scope_opened_in_a_failed_one_starts_failed);
     tcase_add_test(tcase, ending_an_outer_scope_ends_the_inner_ones_and_takes_over_their_failure);
