@@ -14,8 +14,6 @@
 #include "base/map.h"
 #include "base/util.h"
 
-#define MAX_BYTES (SIZE_MAX / 4)
-
 static bool reduces(mesh_comm_kind kind)
 {
     return kind == MESH_COMM_ALL_REDUCE || kind == MESH_COMM_REDUCE_SCATTER || kind == MESH_COMM_REDUCE;
@@ -42,7 +40,7 @@ static int does_not_fit(uint64_t count, size_t element_bytes, uint64_t total)
 /* Sum of the counts, refusing what would not fit an address space. */
 static int sum_counts(const size_t *counts, size_t count, int size, size_t element_bytes, uint64_t *ret_total)
 {
-    uint64_t most = MAX_BYTES / element_bytes, total = 0;
+    uint64_t most = MEMORY_MAX_BYTES / element_bytes, total = 0;
     if (counts == NULL) {
         *ret_total = (uint64_t)count * (uint64_t)size;
         return count <= most / (uint64_t)size

@@ -41,7 +41,7 @@ static int measure(const struct buffers *b, size_t element_bytes, size_t *ret_to
         if (n > 0 && b->at[i] == NULL) {
             return err_set(MESH_EINVAL, "buffer %d is NULL, but for %zu elements", i, b->counts[i]);
         }
-        if (n > SIZE_MAX / 8 / element_bytes || total + n > SIZE_MAX / 8 / element_bytes) {
+        if (n > MEMORY_MAX_BYTES / element_bytes || total + n > MEMORY_MAX_BYTES / element_bytes) {
             return err_set(MESH_ETOOLARGE, "%zu elements on top of %zu do not fit into memory", b->counts[i], total);
         }
         total += b->counts[i];

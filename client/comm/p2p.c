@@ -80,7 +80,7 @@ static int check(mesh_group *g, const mesh_transfer *t)
     if (!dtype_is_valid((int)t->dtype)) {
         return err_set(MESH_EINVAL, "%d is not a dtype", (int)t->dtype);
     }
-    if (t->count > SIZE_MAX / 8 / dtype_size(t->dtype)) {
+    if (t->count > MEMORY_MAX_BYTES / dtype_size(t->dtype)) {
         return err_set(MESH_ETOOLARGE, "%zu elements of %s do not fit into memory", t->count, dtype_name(t->dtype));
     }
     if (t->buf == NULL && t->count > 0) {

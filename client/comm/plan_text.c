@@ -20,7 +20,6 @@
 #include "comm/choose.h"
 
 #define MAX_RANKS 4096
-#define MAX_BYTES (SIZE_MAX / 4)
 
 static void write_slice(struct buf *text, const struct plan_slice *s)
 {
@@ -148,7 +147,7 @@ static int check(mesh_comm_kind kind, int n_ranks, size_t count, mesh_dtype t, i
     if (!dtype_is_valid((int)t)) {
         return err_set(MESH_EINVAL, "%d is not a dtype", (int)t);
     }
-    if (count > MAX_BYTES / dtype_size(t) / (size_t)n_ranks) {
+    if (count > MEMORY_MAX_BYTES / dtype_size(t) / (size_t)n_ranks) {
         return err_set(MESH_ETOOLARGE, "%zu elements of %d ranks do not fit into memory", count, n_ranks);
     }
     return 0;

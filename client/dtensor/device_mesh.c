@@ -42,7 +42,7 @@ static int check_device(const char *device)
     if (!is_word) {
         return err_set(MESH_EINVAL,
                        "device type \"%.40s\" must be letters only, as \"cpu\": an index does not belong here",
-                       device ? device : "(null)");
+                       device ? device : "(NULL)");
     }
     if (strcmp(device, "cpu") != 0) {
         return err_set(MESH_EUNSUPPORTED, "device type \"%.40s\" is not supported: tensors live on \"cpu\"", device);

@@ -66,7 +66,7 @@ static struct mesh_tensor *receive_whole(const struct spread *s, int i, struct m
     struct collective_call call = {
         .kind = MESH_COMM_BROADCAST, .dtype = s->dtype, .root = s->source, .count = (size_t)out->n, .out = out->data
     };
-    if (out->n > 0 && collective_run(s->mesh->group[i], &call) < 0) {
+    if (collective_run(s->mesh->group[i], &call) < 0) {
         tensor_unref(out);
         return NULL;
     }

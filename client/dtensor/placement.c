@@ -53,15 +53,16 @@ const char *placement_text(mesh_placement p, char *buf, size_t cap)
 
 const char *mesh_placements_text(mesh_placements p, char *buf, size_t cap)
 {
-    char text[MESH_MAX_MESH_NDIM * 20 + 4] = "[";
+    char one[sizeof "_S(-2147483648, -2147483648)"], text[MESH_MAX_MESH_NDIM * (sizeof one + 2) + 2] = "[";
     size_t at = 1;
     for (int i = 0; i < p.n && i < MESH_MAX_MESH_NDIM; i++) {
-        char one[24];
         at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", i ? ", " : "",
                                placement_text(p.at[i], one, sizeof one));
     }
     snprintf(text + at, sizeof text - at, "]");
-    snprintf(buf, cap, "%s", text);
+    if (buf) {
+        snprintf(buf, cap, "%s", text);
+    }
     return buf;
 }
 

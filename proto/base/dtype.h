@@ -5,6 +5,9 @@
 
 #include <mesh/base.h>
 
+/* More than any address space holds: a count of elements that needs it is a mistake. */
+#define MEMORY_MAX_BYTES (UINT64_C(1) << 56)
+
 enum dtype_kind { DTYPE_BOOL, DTYPE_INT, DTYPE_FLOAT };
 
 bool dtype_is_valid(int t);

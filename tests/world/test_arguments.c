@@ -130,6 +130,21 @@ START_TEST(worlds_that_cannot_be_are_refused_for_the_right_reason)
 }
 END_TEST
 
+START_TEST(the_longest_placements_there_are_make_a_text_and_so_do_impossible_ones)
+{
+    mesh_placement far = { MESH_IS_STRIDED_SHARD, INT_MIN, 0, INT_MIN }, none = { (mesh_placement_kind)99, 0, 0, 0 };
+    char text[200], small[5];
+    ck_assert_str_eq(mesh_placements_text(ON(far, far, far, far), text, sizeof text),
+                     "[_S(-2147483648, -2147483648), _S(-2147483648, -2147483648), _S(-2147483648, -2147483648), "
+                     "_S(-2147483648, -2147483648)]");
+    ck_assert_str_eq(mesh_placements_text((mesh_placements){ .n = INT_MAX, .at = { none } }, text, sizeof text),
+                     "[?, ?, ?, ?]");
+    ck_assert_str_eq(mesh_placements_text((mesh_placements){ .n = INT_MIN }, text, sizeof text), "[]");
+    ck_assert_str_eq(mesh_placements_text(ON(R, R), small, sizeof small), "[R, ");
+    ck_assert_ptr_null(mesh_placements_text(ON(R), NULL, 9));
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("arguments");
@@ -137,6 +152,7 @@ Suite *test_suite(void)
     tcase_add_test(t, arguments_far_out_of_range_are_refused_alike_and_the_job_goes_on);
     tcase_add_test(t, shifts_and_diagonals_may_be_as_far_as_they_like);
     tcase_add_test(t, worlds_that_cannot_be_are_refused_for_the_right_reason);
+    tcase_add_test(t, the_longest_placements_there_are_make_a_text_and_so_do_impossible_ones);
     suite_add_tcase(s, t);
     return s;
 }
