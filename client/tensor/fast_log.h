@@ -2,7 +2,7 @@
  *
  *     x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2)
  *     log    f32: k ln 2 + f - f^2 / 2 + f^3 L(f)
- *            f64: s = f / (2 + f), h = f^2 / 2, R = s^2 L(s^2):  k ln 2 + f - (h - s (h + R))
+ *            f64: k ln 2 + f - s (f - s^2 L(s^2)), s = f / (2 + f)
  *     log1p  1 + x = u + c exactly, u rounded: log(u) with f + c / 2^k for f
  *     softplus  max(x, 0) + log1p(e), e = exp(-|x|); log1p(e) = 2 artanh(s) = 2 s + 2 s^3 A(s^2), s = e / (2 + e)
  * SPDX-License-Identifier: Apache-2.0 */
@@ -37,12 +37,16 @@ VECTOR_INLINE float log_ends_f32(float x, float y)
     return x > 0 ? y : x == 0 ? -INFINITY : NAN;
 }
 
+/* log(x) - lost ln 2 of a number that is normal, and above 0. */
+VECTOR_INLINE float log_normal_f32(float x, float lost)
+{
+    uint32_t bits = float_bits(x), k = (bits - F32_SQRT_HALF) & 0xff800000U;
+    return log_sum_f32((float)((int32_t)k >> 23) - lost, float_of_bits(bits - k) - 1.0F);
+}
+
 VECTOR_INLINE float log_f32(float x)
 {
-    float normal = x < FLT_MIN ? x * 0x1p25F : x;
-    uint32_t bits = float_bits(normal), k = (bits - F32_SQRT_HALF) & 0xff800000U;
-    float whole = (float)((int32_t)k >> 23), f = float_of_bits(bits - k) - 1.0F;
-    return log_ends_f32(x, log_sum_f32(x < FLT_MIN ? whole - 25.0F : whole, f));
+    return log_ends_f32(x, log_normal_f32(x < FLT_MIN ? x * 0x1p25F : x, x < FLT_MIN ? 25.0F : 0.0F));
 }
 
 VECTOR_INLINE float log1p_f32(float x)
@@ -66,14 +70,14 @@ VECTOR_INLINE float softplus_f32(float x)
 
 VECTOR_INLINE double log_sum_f64(double k, double f)
 {
-    double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f, l = 0x1.2f0581df70237p-3;
+    double s = f / (2.0 + f), z = s * s, l = 0x1.2f0581df70237p-3;
     l = fma(l, z, 0x1.39a1b7c0d6701p-3);
     l = fma(l, z, 0x1.74663f04ff4f0p-3);
     l = fma(l, z, 0x1.c71c5208d9a05p-3);
     l = fma(l, z, 0x1.24924941f1b12p-2);
     l = fma(l, z, 0x1.999999997fdb2p-2);
     l = fma(l, z, 0x1.5555555555592p-1);
-    double low = fma(s, fma(z, l, h), k * 0x1.abc9e3b39803fp-56) - h;
+    double low = fma(-s, fma(-z, l, f), k * 0x1.abc9e3b39803fp-56); /* ln 2 in two parts */
     return fma(k, 0x1.62e42fefa39efp-1, f + low);
 }
 
@@ -89,12 +93,16 @@ VECTOR_INLINE double log_ends_f64(double x, double y)
     return x > 0 ? y : x == 0 ? -(double)INFINITY : (double)NAN;
 }
 
+/* log(x) - lost ln 2 of a number that is normal, and above 0. */
+VECTOR_INLINE double log_normal_f64(double x, double lost)
+{
+    uint64_t bits = double_bits(x), k = (bits - F64_SQRT_HALF) & 0xfff0000000000000U;
+    return log_sum_f64(whole_f64(k) - lost, double_of_bits(bits - k) - 1.0);
+}
+
 VECTOR_INLINE double log_f64(double x)
 {
-    double normal = x < DBL_MIN ? x * 0x1p54 : x;
-    uint64_t bits = double_bits(normal), k = (bits - F64_SQRT_HALF) & 0xfff0000000000000U;
-    double whole = whole_f64(k), f = double_of_bits(bits - k) - 1.0;
-    return log_ends_f64(x, log_sum_f64(x < DBL_MIN ? whole - 54.0 : whole, f));
+    return log_ends_f64(x, log_normal_f64(x < DBL_MIN ? x * 0x1p54 : x, x < DBL_MIN ? 54.0 : 0.0));
 }
 
 VECTOR_INLINE double log1p_f64(double x)

@@ -16,10 +16,12 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "base/vector.h"
 #include "tensor/fast_math.h"
 #include "tensor/gemm.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/row.h"
 #include "tensor/shape.h"
 
 #define ROWS    64
@@ -152,27 +154,36 @@ static int add_product(const struct attention *a, const struct block *b, struct 
 }
 
 /* ABSORB: tile 0 from scores to exp(s - m), and what the rows have so far scaled to the new m.  FINISH: rows of y, and lse. */
-#define FORWARD(D, T, exp_t)                                                                                           \
+#define FORWARD(D, T, U, unused)                                                                                       \
+    static VECTOR_ROW(scale_row_##D, (T * s, int64_t n, T scale), (s, n, scale))                                       \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            s[i] *= scale;                                                                                             \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static VECTOR_ROW(exp_row_##D, (T * s, int64_t n, T most), (s, n, most))                                           \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            s[i] = exp(s[i] - most);                                                                                   \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void absorb_##D(const struct attention *a, const struct block *b, T *m, T *y)                               \
     {                                                                                                                  \
         double *sums = a->sums->data;                                                                                  \
         for (int64_t j = 0; j < b->n_rows; j++) {                                                                      \
-            T *s = (T *)a->tile[0]->data + j * b->n_columns, most = m[j], part = 0;                                    \
+            T *s = (T *)a->tile[0]->data + j * b->n_columns;                                                           \
             int64_t n = seen_in(a, b, j);                                                                              \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                s[i] *= (T)a->scale;                                                                                   \
-                most = s[i] > most || s[i] != s[i] ? s[i] : most;                                                      \
-            }                                                                                                          \
-            T shrinks = n > 0 ? exp_t(m[j] - most) : 1;                                                                \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                s[i] = exp_t(s[i] - most);                                                                             \
-                part += s[i];                                                                                          \
-            }                                                                                                          \
+            scale_row_##D(s, n, (T)a->scale);                                                                          \
+            T most = row_max_##D(s, n);                                                                                \
+            most = m[j] > most || m[j] != m[j] ? m[j] : most;                                                          \
+            T shrinks = n > 0 ? (T)exp_of_one((double)(m[j] - most)) : 1;                                              \
+            exp_row_##D(s, n, most);                                                                                   \
+            double part = row_sum_##D(s, n);                                                                           \
             memset(s + n, 0, (size_t)(b->n_columns - n) * sizeof *s);                                                  \
             for (int64_t i = 0; i < a->f && shrinks < 1; i++) {                                                        \
                 y[j * a->f + i] *= shrinks;                                                                            \
             }                                                                                                          \
-            sums[j] = sums[j] * (double)shrinks + (double)part;                                                        \
+            sums[j] = sums[j] * (double)shrinks + part;                                                                \
             m[j] = most;                                                                                               \
         }                                                                                                              \
     }                                                                                                                  \
@@ -184,7 +195,7 @@ static int add_product(const struct attention *a, const struct block *b, struct 
             for (int64_t i = 0; i < a->f; i++) {                                                                       \
                 y[j * a->f + i] = (T)((double)y[j * a->f + i] * scale);                                                \
             }                                                                                                          \
-            m[j] = (T)((double)m[j] + log(sums[j]));                                                                   \
+            m[j] = (T)((double)m[j] + log_of_one(sums[j]));                                                            \
         }                                                                                                              \
     }                                                                                                                  \
     static void start_##D(const struct attention *a, const struct block *b, T *m, T *y)                                \
@@ -195,8 +206,7 @@ static int add_product(const struct attention *a, const struct block *b, struct 
             m[j] = (T)-INFINITY;                                                                                       \
         }                                                                                                              \
     }
-FORWARD(F32, float, exp_f32)
-FORWARD(F64, double, exp_f64)
+FLOAT_TYPES(FORWARD, 0)
 
 /* One of the three, by dtype. */
 #define BY_DTYPE(a, what, ...) ((a)->dtype == MESH_F64 ? what##_F64(__VA_ARGS__) : what##_F32(__VA_ARGS__))
@@ -245,9 +255,9 @@ int k_attention(const struct kernel_call *c)
             most = lse[p * step] > most || lse[p * step] != lse[p * step] ? lse[p * step] : most;                      \
         }                                                                                                              \
         for (int64_t p = 0; p < parts && most > (T)-INFINITY; p++) {                                                   \
-            sum += exp((double)lse[p * step] - (double)most);                                                          \
+            sum += exp_of_one((double)lse[p * step] - (double)most);                                                   \
         }                                                                                                              \
-        return most > (T)-INFINITY ? (T)((double)most + log(sum)) : most;                                              \
+        return most > (T)-INFINITY ? (T)((double)most + log_of_one(sum)) : most;                                       \
     }                                                                                                                  \
     static void share_##D(const struct kernel_call *c, int64_t n_rows, int64_t f)                                      \
     {                                                                                                                  \
@@ -255,7 +265,7 @@ int k_attention(const struct kernel_call *c)
         T *out = c->out[0]->data, *lse = c->out[1]->data;                                                              \
         for (int64_t j = 0; j < n_rows; j++) {                                                                         \
             T whole = log_sum_##D(all + j, c->in[2]->shape.dim[0], n_rows);                                            \
-            double factor = part[j] <= (T)-INFINITY ? 0 : exp((double)part[j] - (double)whole);                        \
+            double factor = part[j] <= (T)-INFINITY ? 0 : exp_of_one((double)part[j] - (double)whole);                 \
             for (int64_t i = 0; i < f; i++) {                                                                          \
                 out[j * f + i] = (T)((double)y[j * f + i] * factor);                                                   \
             }                                                                                                          \
@@ -302,23 +312,26 @@ int k_attention_stats(const struct kernel_call *c)
 }
 
 /* Tile 0 from scores to p, tile 1 from dy v' to d. */
-#define SLOPES(D, T, exp_t)                                                                                            \
+#define SLOPES(D, T, U, unused)                                                                                        \
+    static VECTOR_ROW(slope_row_##D, (T *restrict p, T *restrict d, int64_t n, T lse, T share, T scale),               \
+                      (p, d, n, lse, share, scale))                                                                    \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            p[i] = exp(p[i] * scale - lse);                                                                            \
+            d[i] = p[i] * (d[i] - share) * scale;                                                                      \
+        }                                                                                                              \
+    }                                                                                                                  \
     static void slopes_##D(const struct attention *a, const struct block *b, const T *stats)                           \
     {                                                                                                                  \
         for (int64_t j = 0; j < b->n_rows; j++) {                                                                      \
             T *p = (T *)a->tile[0]->data + j * b->n_columns, *d = (T *)a->tile[1]->data + j * b->n_columns;            \
-            T lse = stats[2 * j], share = stats[2 * j + 1], scale = (T)a->scale;                                       \
             int64_t n = seen_in(a, b, j);                                                                              \
-            for (int64_t i = 0; i < n; i++) {                                                                          \
-                p[i] = exp_t(p[i] * scale - lse);                                                                      \
-                d[i] = p[i] * (d[i] - share) * scale;                                                                  \
-            }                                                                                                          \
+            slope_row_##D(p, d, n, stats[2 * j], stats[2 * j + 1], (T)a->scale);                                       \
             memset(p + n, 0, (size_t)(b->n_columns - n) * sizeof *p);                                                  \
             memset(d + n, 0, (size_t)(b->n_columns - n) * sizeof *d);                                                  \
         }                                                                                                              \
     }
-SLOPES(F32, float, exp_f32)
-SLOPES(F64, double, exp_f64)
+FLOAT_TYPES(SLOPES, 0)
 
 /* Inputs: dy, q, k, v, stats. */
 static int find_slopes(const struct attention *a, const struct kernel_call *c, int64_t i, const struct block *b)

@@ -58,7 +58,7 @@ struct slope { /* by what an exponential becomes an element of the gradient */
         for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
             s += row_exp_sum_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), m);                              \
         }                                                                                                              \
-        return (double)m + log(s);                                                                                     \
+        return (double)m + log_of_one(s);                                                                              \
     }                                                                                                                  \
     static double row_loss_##D(const void *logits, const struct loss_rows *r, int64_t i, int64_t t)                    \
     {                                                                                                                  \

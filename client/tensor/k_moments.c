@@ -228,7 +228,7 @@ int k_logsumexp(const struct kernel_call *c)
     reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].max, &m);
     reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].exp, &m);
     for (int64_t i = 0; i < n; i++) {
-        m.sum[i] = log(m.sum[i]) + (isinf(m.center[i]) ? 0 : m.center[i]);
+        m.sum[i] = log_of_one(m.sum[i]) + (isinf(m.center[i]) ? 0 : m.center[i]);
     }
     rows[x->dtype].store(c->out[0]->data, m.sum, n);
     moments_fini(&m);

@@ -59,7 +59,7 @@ typedef void (*panel_fn)(const struct panel *p);
     static void log_softmax_line_##D(const struct panel *p)                                                            \
     {                                                                                                                  \
         T m = row_max_##D(p->a, p->n);                                                                                 \
-        log_softmax_step_##D(p->out, p->a, NULL, p->n, m, log(row_exp_sum_##D(p->a, p->n, m)));                        \
+        log_softmax_step_##D(p->out, p->a, NULL, p->n, m, log_of_one(row_exp_sum_##D(p->a, p->n, m)));                 \
     }                                                                                                                  \
     static void softmax_backward_line_##D(const struct panel *p)                                                       \
     {                                                                                                                  \
@@ -122,7 +122,7 @@ FLOAT_TYPES(LINES, 0)
         double s[WIDTH] = { 0 };                                                                                       \
         exp_and_sum_##D(p, m, s);                                                                                      \
         for (int64_t j = 0; j < p->width; j++) {                                                                       \
-            s[j] = log(s[j]);                                                                                          \
+            s[j] = log_of_one(s[j]);                                                                                   \
         }                                                                                                              \
         subtract_##D(p, m, s);                                                                                         \
     }                                                                                                                  \

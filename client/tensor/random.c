@@ -84,7 +84,7 @@ VECTOR_INLINE double number_of(uint32_t w)
 
 VECTOR_INLINE double radius_of(uint32_t u)
 {
-    return sqrt(-2.0 * log_f64((number_of(u) + 1.0) * 0x1p-32));
+    return sqrt(-2.0 * log_normal_f64((number_of(u) + 1.0) * 0x1p-32, 0.0));
 }
 
 /* Of t quarter turns, |t| <= 1/2. */

@@ -181,3 +181,13 @@ FLOAT_TYPES(ROWS, 0)
         return m;                                                                                                      \
     }
 FLOAT_TYPES(MOMENTS, 0)
+
+VECTOR_VALUE(double, exp_of_one, (double x), (x))
+{
+    return exp(x);
+}
+
+VECTOR_VALUE(double, log_of_one, (double x), (x))
+{
+    return log(x);
+}

@@ -61,4 +61,8 @@ struct row_slopes {
     double row_exp_sum_##D(const T *x, int64_t n, T center);
 FLOAT_TYPES(ROW_FUNCTIONS, 0)
 
+/* Of a number beside the rows: outside a vector loop the functions of fast_math.h are slow. */
+double exp_of_one(double x);
+double log_of_one(double x);
+
 #endif
