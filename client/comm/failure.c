@@ -2,7 +2,8 @@
  *
  *   news of an abort           MESH_EABORTED   every pending call; the session is over
  *   news about the group       its status      every pending call of the group; the group is poisoned
- *   news of a member's death   MESH_EPEER      the same, naming who died
+ *   news of a member's death   MESH_EPEER      the same, naming who died: once nothing of it is left to be read, and this call
+ *                                              waits for it, or LOST_GRACE_MS later: a rank that died may have done its part
  *   a member left, or its      MESH_EPEER      after LOST_GRACE_MS: the control plane may know the true cause, and what was sent
  *   stream ended                               before may still be on its way
  *   the deadline               MESH_ETIMEDOUT  naming whom this rank waited for
@@ -221,6 +222,36 @@ static void note_left(mesh_group *g)
     }
 }
 
+static bool waits_for_dead(const mesh_group *g)
+{
+    struct exec_wait wait;
+    if (g->lost.peer >= 0 && state_of(g, g->lost.peer) == PEER_DEAD) {
+        return true;
+    }
+    for (size_t i = 0; i < exec_n_waits(&g->exec); i++) {
+        if (exec_wait_at(&g->exec, i, &wait) && state_of(g, wait.peer) == PEER_DEAD) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is known is a death, and the call may get along without that rank.  At first its streams are looked at once more: what
+ * it sent arrived before the news did. */
+static bool may_still_end(mesh_group *g)
+{
+    const mesh_error why = *err_last();
+    bool is_death = why.status == MESH_EPEER && session_check(g->session, g->id, NULL, 0) == 0;
+    (void)err_restore(&why);
+    int64_t now_ms = clock_now_ms();
+    if (is_death && g->mourning_call != g->current->header.sequence) {
+        g->mourning_call = g->current->header.sequence;
+        g->mourning_since_ms = now_ms;
+        return true;
+    }
+    return is_death && !waits_for_dead(g) && now_ms - g->mourning_since_ms < LOST_GRACE_MS;
+}
+
 bool look_at_news(mesh_group *g)
 {
     uint64_t epoch = atomic_load_explicit(&g->session->epoch, memory_order_acquire);
@@ -233,8 +264,12 @@ bool look_at_news(mesh_group *g)
         return false; /* no news ever */
     }
     if (check_call(g) < 0) {
-        fail_all(g);
-        return true;
+        bool is_over = !may_still_end(g);
+        if (is_over) {
+            fail_all(g);
+        }
+        g->seen_call = 0; /* else it is looked at again */
+        return is_over;
     }
     note_left(g);
     return false;

@@ -75,6 +75,8 @@ struct mesh_group {
     struct exec exec;
     struct mesh_work *current;      /* the head, begun */
     uint64_t seen_epoch, seen_call; /* news looked at, for the call of this number */
+    uint64_t mourning_call;         /* for the call of this number a member's death was noticed, */
+    int64_t mourning_since_ms;      /* then */
     uint64_t told_late_call;        /* late.c: the call of this number has been told about */
     int64_t next_late_ms;
     struct lost lost;

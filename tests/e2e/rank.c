@@ -131,6 +131,22 @@ static int act_reduce(char **args)
     return r;
 }
 
+/* last RANK: 200 all_reduces; that rank is gone as soon as it has done its part. */
+static int act_last(char **args)
+{
+    int64_t sum = 0;
+    int r = 0;
+    for (int i = 0; i < 200 && r == 0; i++) {
+        sum = mesh_rank();
+        r = mesh_all_reduce(&sum, 1, MESH_I64, MESH_SUM, mesh_world());
+    }
+    if (r == 0 && is_rank(args[0])) {
+        _exit(0);
+    }
+    printf("sum %lld\n", (long long)sum);
+    return r;
+}
+
 /* wait MS: a barrier that one rank reaches only after that time. */
 static int act_wait(char **args)
 {
@@ -147,9 +163,9 @@ static const struct {
     int n_args;
     int (*run)(char **args);
 } acts[] = {
-    { "print", 0, act_print },   { "exit", 2, act_exit },     { "die", 1, act_die },
-    { "stop", 1, act_stop },     { "mesh", 0, act_mesh },     { "badmesh", 0, act_badmesh },
-    { "unlike", 0, act_unlike }, { "reduce", 0, act_reduce }, { "wait", 1, act_wait },
+    { "print", 0, act_print }, { "exit", 2, act_exit },       { "die", 1, act_die },       { "stop", 1, act_stop },
+    { "mesh", 0, act_mesh },   { "badmesh", 0, act_badmesh }, { "unlike", 0, act_unlike }, { "reduce", 0, act_reduce },
+    { "last", 1, act_last },   { "wait", 1, act_wait },
 };
 
 static long number_in(const char *variable, long otherwise)

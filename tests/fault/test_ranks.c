@@ -125,6 +125,14 @@ START_TEST(a_rank_that_exits_well_without_leaving_is_named)
 }
 END_TEST
 
+START_TEST(a_call_in_which_a_rank_did_its_part_ends_well_without_it)
+{
+    RANKS("4", "last", "2");
+    ck_assert_msg(count_text(p.out.text, "sum 6\n") == 3, "%.3000s%.3000s", p.out.text, p.err.text);
+    ctl_expect(&p, 0, NULL, NULL);
+}
+END_TEST
+
 START_TEST(a_stopped_rank_is_named_when_the_time_is_over)
 {
     run_ranks("3", (const char *[]){ "RANK_TIMEOUT_MS=1500", NULL }, (const char *[]){ "stop", "1", NULL });
@@ -292,6 +300,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_killed_rank_leaves_no_files_behind);
     tcase_add_test(cases, a_rank_that_exits_without_a_word_is_the_cause);
     tcase_add_test(cases, a_rank_that_exits_well_without_leaving_is_named);
+    tcase_add_loop_test(cases, a_call_in_which_a_rank_did_its_part_ends_well_without_it, 0, 5);
     tcase_add_test(cases, a_stopped_rank_is_named_when_the_time_is_over);
     tcase_add_test(cases, a_rank_that_never_comes_is_named_at_the_deadline);
     tcase_add_loop_test(cases, a_rank_that_ends_before_it_joins_fails_the_others_at_once, 0, 6);

@@ -41,9 +41,12 @@ static const struct {
     int n_hit, n_survivors, code;
     bool is_slow;
 } breaks[] = {
-    { "before", "MESH_EPEER", "died, which ", "died, ", 2, 2, 137 },
-    { "during", "MESH_EPEER", "died, which all_reduce sum f32[4194304] (seq ", "died, ", 2, 2, 137 },
-    { "after", "MESH_EPEER", "died, which ", "died, ", 2, 2, 137 },
+    { "before", "MESH_EPEER", "was killed by signal 9 (Killed), which ", "was killed by signal 9 (Killed), ", 2, 2,
+      137 },
+    { "during", "MESH_EPEER", "was killed by signal 9 (Killed), which all_reduce sum f32[4194304] (seq ",
+      "was killed by signal 9 (Killed), ", 2, 2, 137 },
+    { "after", "MESH_EPEER", "was killed by signal 9 (Killed), which ", "was killed by signal 9 (Killed), ", 2, 2,
+      137 },
     { "leave", "MESH_EPEER", "left, which all_reduce sum f32[65536] (seq 2 of group world) needs",
       "has left the job, before the receive of f32[65536]", 2, 2, 0 },
     { "never", "MESH_ETIMEDOUT", "all_reduce sum f32[65536] (seq 2 of group world): no answer of rank ",
