@@ -208,7 +208,6 @@ static void try_exchange(const mesh_device_mesh *m, const mesh_placements *now, 
     }
 }
 
-static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
 /* The arguments of the kernel at this rank's coordinate. */
 static void finish_attr(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
                         struct decision *inout)
@@ -220,6 +219,7 @@ static void finish_attr(const struct op_row *op, mesh_dtensor *const *in, const 
     attention_attr_at(op, s, &(struct rule_mesh){ m->ndim, m->size }, m->coordinate, inout->choice.in, &inout->attr);
 }
 
+static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
                   struct decision *ret_decision)
 {
     const mesh_device_mesh *m = in[0]->mesh;
@@ -351,7 +351,6 @@ static int run_exchange(const struct op_row *op, const struct decision *d, mesh_
     return out[0] ? wrap(op, d, x->mesh, out, ret_out) : err_status();
 }
 
-static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in, mesh_dtensor **ret_out)
 /* What the kernel gets of an input; the caller's reference. */
 static struct mesh_tensor *bring(const struct decision *d, int i, const mesh_dtensor *x)
 {
@@ -365,6 +364,7 @@ static struct mesh_tensor *bring(const struct decision *d, int i, const mesh_dte
     return t;
 }
 
+static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in, mesh_dtensor **ret_out)
 {
     struct mesh_tensor *local[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
     int r = 0;
