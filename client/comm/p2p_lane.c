@@ -207,7 +207,8 @@ static int check_header(const struct p2p *p, const struct lane *l, int peer)
     size_t element = dtype_size((mesh_dtype)h->dtype);
     bool is_ours = h->kind == FRAME_P2P && h->group == p->streams->id &&
                    h->generation == p->group->session->generation && h->sequence == l->n_received + 1;
-    if (is_ours && element > 0 && h->count <= MEMORY_MAX_BYTES && h->length == h->count * element && h->tag <= INT32_MAX) {
+    if (is_ours && element > 0 && h->count <= MEMORY_MAX_BYTES && h->length == h->count * element &&
+        h->tag <= INT32_MAX) {
         return 0;
     }
     return err_set_about(MESH_EPROTO, p->group->world_ranks[peer], "rank %d sends what is no message into group %s",

@@ -1,7 +1,7 @@
 """every_call.py - writes C that calls each public function with drawn arguments: every_call.py HEADER... > every_call.inc
 
 Each function of the headers is called by a function of one's own name, each argument drawn by a function that belongs to its
-type (test_every_call.c), each option by that of its type.  A type that nobody knows values for, or a function that is neither
+type (draws.c), each option by that of its type.  A type that nobody knows values for, or a function that is neither
 called nor exempt, is an error: so is an exempt one that is gone."""
 import pathlib
 import re
@@ -33,7 +33,7 @@ DRAWN = {
     "mesh_module *": "module", "mesh_optimizer *": "optimizer", "mesh_work *": "work", "mesh_op *": "op",
     "mesh_comm_log *": "log", "mesh_scope *": "scope", "mesh_shape": "shape", "mesh_placements": "placements",
     "mesh_placement": "placement", "mesh_dtype": "dtype", "mesh_reduce_op": "reduce_op", "mesh_reduction": "reduction",
-    "mesh_comm_kind": "kind", "mesh_status": "kind", "int": "int", "int64_t": "int64", "uint64_t": "uint64", "size_t": "count",
+    "mesh_comm_kind": "kind", "mesh_status": "status", "int": "int", "int64_t": "int64", "uint64_t": "uint64", "size_t": "count",
     "double": "double", "bool": "bool", "char *": "text_room", "void *": "room", "FILE *": "file",
     "char *const *": "names", "void *const *": "rooms", "mesh_dtensor *const *": "dtensors", "mesh_dtensor **": "results",
     "mesh_group **": "groups", "mesh_shape *": "shape_room", "size_t *": "size_room", "int64_t *": "int64_room",
