@@ -14,6 +14,7 @@
 #include "base/dtype.h"
 #include "base/util.h"
 #include "comm/collective.h"
+#include "tensor/scratch.h"
 #include "tensor/shape.h"
 #include "truth/operator_table.h"
 
@@ -34,19 +35,21 @@ struct note { /* what the operator table does not say */
     enum audience audience;
     const char *call;     /* NULL: mesh_ with the row's name */
     const char *gradient; /* NULL: as the row says */
+    const char *kept;     /* NULL: what the row's gradient needs */
 };
 
 /* clang-format off */
 static const struct note notes[] = {
-    { OP_sort, PUBLIC,       .gradient = "of the values" },
-    { OP_topk, PUBLIC,       .gradient = "of the values" },
+    { OP_sort, PUBLIC,       .gradient = "of the values", .kept = "the indices" },
+    { OP_topk, PUBLIC,       .gradient = "of the values", .kept = "the indices" },
     { OP_gather,             .call = "mesh_take_along_dim()" },
     { OP_cross_entropy_rows, .call = "mesh_cross_entropy(), each row" },
     { OP_cross_entropy_sum,  .call = "mesh_cross_entropy(), mean or sum" },
     { OP_nll_loss_rows,      .call = "mesh_nll_loss(), each row" },
     { OP_nll_loss_sum,       .call = "mesh_nll_loss(), mean or sum" },
     { OP_squared_difference, .call = "in mesh_mse_loss()" },
-    { OP_attention, PUBLIC,  .call = "mesh_scaled_dot_product_attention()", .gradient = "yes" },
+    { OP_attention, PUBLIC,  .call = "mesh_scaled_dot_product_attention()", .gradient = "yes",
+      .kept = "inputs 1 2 3, result, one number per row" },
     { OP_index_of, HELPER },
 };
 /* clang-format on */
@@ -337,6 +340,29 @@ static const char *gradient_text(const struct entry *e, enum op_id id)
     return gradient_of(id) == &CONSTANT ? "constant" : gradient_of(id)->run != NULL ? "yes" : "no";
 }
 
+/* What the record holds on to, where every input requires a gradient. */
+static void print_kept(FILE *to, const struct entry *e, enum op_id id)
+{
+    static const unsigned need[] = { NEEDS_IN0, NEEDS_IN1, NEEDS_IN2, NEEDS_IN3 };
+    const struct gradient *g = gradient_of(id);
+    unsigned needs = 0;
+    int n = 0;
+    if (e->note->kept != NULL || g->run == NULL) {
+        fputs(e->note->kept != NULL ? e->note->kept : "-", to);
+        return;
+    }
+    for (int i = 0; i < e->op->n_in; i++) {
+        needs |= g->needs[i];
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(need); i++) {
+        if ((needs & need[i]) != 0) {
+            fprintf(to, n++ == 0 ? "input %zu" : " %zu", i + 1);
+        }
+    }
+    bool has_result = (needs & NEEDS_OUT) != 0;
+    fputs(has_result ? n > 0 ? ", result" : "result" : n > 0 ? "" : "nothing", to);
+}
+
 static void print_row(FILE *to, enum op_id id, struct entry *e)
 {
     int fewest;
@@ -356,9 +382,10 @@ static void print_row(FILE *to, enum op_id id, struct entry *e)
     fputs(" | ", to);
     print_pending(to, e);
     if (!is_helper(id)) {
-        fprintf(to, " | %s", gradient_text(e, id));
+        fprintf(to, " | %s | ", gradient_text(e, id));
+        print_kept(to, e, id);
     }
-    fputs(" |\n", to);
+    fprintf(to, " | %s |\n", kernel_scratch_words(e->op->kernel));
 }
 
 static void print_rows(FILE *to, bool of_helpers)
@@ -389,17 +416,49 @@ static const char introduction[] =
     "  avg, but the bitwise ones.\n"
     "- **sharded**, **pending**: the rules, those with a Partial input apart.\n"
     "- **gradient**: *constant* where the result moves in jumps, so that nothing flows back.\n"
+    "- **kept**: what lives on, as it is, until the backward pass has been there, when all inputs require a gradient.\n"
+    "- **scratch**: what the kernel allocates beside inputs and results, gone when it returns. Products of floats use\n"
+    "  OpenBLAS's workspace besides (32 to 128 MiB for each thread that ever multiplied), and f16 and bf16 are "
+    "computed\n"
+    "  in f32 copies.\n"
     "- **communication**: none by a rule; what there is otherwise stands below, measured.\n\n"
     "Functions that are put together from others (`mesh_norm()`, `mesh_einsum()`, ...) have no row of their own.\n\n"
     "## Public\n\n"
-    "| operator | inputs | tried on | sharded | pending | gradient |\n"
-    "|---|---|---|---|---|---|\n";
+    "| operator | inputs | tried on | sharded | pending | gradient | kept | scratch |\n"
+    "|---|---|---|---|---|---|---|---|\n";
 
 static const char helpers[] =
     "\n## Helpers\n\n"
     "Parts of backward passes, and the pieces of distributed forms; no public function is one of them.\n\n"
-    "| operator | inputs | tried on | sharded | pending |\n"
-    "|---|---|---|---|---|\n";
+    "| operator | inputs | tried on | sharded | pending | scratch |\n"
+    "|---|---|---|---|---|---|\n";
+
+static const char memory[] = "\n## Memory\n\n"
+                             "A call holds its inputs as a rule wants them (copies only of those that had to move, and "
+                             "while one moves at most what is\n"
+                             "sent and what arrives of it), its results, and the scratch of its kernel; when it "
+                             "returns, the results. All of it is\n"
+                             "measured by tests: kernels, calls in several layouts, redistributions.\n\n"
+                             "A backward pass frees the kept values of an operator when it has been there, and its "
+                             "gradient when it was consumed; a\n"
+                             "leaf's gradient is reduced or cut out with its last contribution. So beside kept values "
+                             "and the leaves' gradients there\n"
+                             "are those of the operator whose turn it is: what it gets, what it gives, and while it "
+                             "runs one tensor of the size of its\n"
+                             "largest. Two are held by";
+
+static void print_memory(FILE *to)
+{
+    static const char *const two[] = {
+#define HELD(op, most) #op,
+#include "truth/gradient_peak.def"
+    };
+    fputs(memory, to);
+    for (size_t i = 0; i < ARRAY_SIZE(two); i++) {
+        fprintf(to, "%s `%s`", i == 0 ? "" : ",", two[i]);
+    }
+    fputs(".\n", to);
+}
 
 static void print_document(FILE *to)
 {
@@ -407,6 +466,7 @@ static void print_document(FILE *to)
     print_rows(to, false);
     fputs(helpers, to);
     print_rows(to, true);
+    print_memory(to);
     print_communication(to);
     print_missing(to);
 }

@@ -1,11 +1,13 @@
 /* tests/truth/test_peak.c - the memory that each row of ops.def takes: inputs, outputs and the scratch that tensor/scratch.def states.
  *
  * Each sample is tried larger, so that a copy of an input or output would show; then once more in f16, where the row takes it.
- * The kernel alone is measured, and the operator as a program calls it, on one rank.
+ * The kernel alone is measured, the operator as a program calls it, and its gradient, on one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 
+#include "autograd/apply.h"
+#include "autograd/grads.h"
 #include "base/alloc.h"
 #include "base/dtype.h"
 #include "base/util.h"
@@ -193,6 +195,92 @@ START_TEST(the_scratch_of_a_convolution_does_not_grow_with_the_image)
 }
 END_TEST
 
+/* --- the way back ----------------------------------------------------------------------------------------------------- */
+
+/* In tensors of the size of the row's largest, beside the gradients it gives: 1 but for these. */
+static const struct held {
+    enum op_id op;
+    int most;
+} held[] = {
+#define HELD(op, most) { OP_##op, most },
+#include "truth/gradient_peak.def"
+};
+
+static int most_held(enum op_id op)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(held); i++) {
+        if (held[i].op == op) {
+            return held[i].most;
+        }
+    }
+    return 1;
+}
+
+struct way_back { /* a row applied to leaves that require gradients */
+    mesh_dtensor *in[OP_MAX_INPUTS], *out[OP_MAX_OUTPUTS], *dy;
+    size_t given, largest; /* bytes of the gradients, and of the largest tensor */
+};
+
+static int way_back_init(const struct trial *t, mesh_device_mesh *m, struct way_back *w)
+{
+    mesh_placements whole = MESH_PLACEMENTS(mesh_replicate());
+    for (int i = 0; i < t->sample->n_in; i++) {
+        size_t bytes = tensor_bytes(t->in[i]);
+        w->in[i] = dtensor_new(m, t->in[i]->shape, t->in[i]->dtype, &whole, tensor_ref(t->in[i]));
+        w->in[i]->requires_grad = dtype_kind(t->in[i]->dtype) == DTYPE_FLOAT && !sample_is_index(t->sample, i);
+        w->given += w->in[i]->requires_grad ? bytes : 0;
+        w->largest = MAX(w->largest, bytes);
+    }
+    w->largest = MAX(w->largest, tensor_bytes(t->out[0]));
+    REQUIRE(ag_apply(t->sample->op, w->in, &t->sample->attr, w->out) == 0);
+    w->dy = mesh_ones_like(w->out[0]);
+    REQUIRE(w->dy != NULL);
+    return 0;
+}
+
+static int go_back(const struct trial *t, mesh_device_mesh *m, bool is_measured)
+{
+    struct way_back w = { .given = 0 };
+    char words[200];
+    mesh_scope *scope = mesh_scope_begin();
+    REQUIRE_OK(way_back_init(t, m, &w));
+    size_t before = mem_in_use();
+    mem_peak_reset();
+    REQUIRE(!w.out[0]->requires_grad || mesh_backward_from(w.out[0], w.dy) == 0);
+    size_t taken = mem_peak() - before, most = with_slack(w.given + (size_t)most_held(t->sample->op) * w.largest +
+                                                          w.largest / 16); /* numbers per line */
+    if (is_measured && taken > most) {
+        return ranks_complain(__FILE__, __LINE__, "gradient of %s holds %zu bytes, stated are %zu",
+                              in_words(t, words, sizeof words), taken, most);
+    }
+    return mesh_scope_end(scope);
+}
+
+static int there_and_back(void *arg)
+{
+    struct sample large = largest(arg);
+    struct trial t;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(1), NULL);
+    if (gradient_of(large.op)->run == NULL) {
+        return 0;
+    }
+    if (large.op == OP_cast) {
+        large.attr.index[0] = large.dtype[0] != 0 ? (int64_t)large.dtype[0] : (int64_t)MESH_F64; /* to go back to */
+    }
+    trial_init(&t, &large, 1);
+    REQUIRE_OK(go_back(&t, m, false)); /* makes the cached choices, which stay */
+    REQUIRE_OK(go_back(&t, m, true));
+    trial_fini(&t);
+    return 0;
+}
+
+START_TEST(a_gradient_holds_what_is_stated)
+{
+    struct sample s = samples[_i];
+    ranks_run(1, there_and_back, &s);
+}
+END_TEST
+
 START_TEST(most_rows_are_tried_on_tensors_that_show_a_copy)
 {
     int n_large = 0;
@@ -212,6 +300,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, a_kernel_takes_the_scratch_that_is_stated, 0, n_samples);
     tcase_add_loop_test(t, an_operator_takes_its_results_and_the_scratch_that_is_stated, 0, n_samples);
     tcase_add_loop_test(t, the_scratch_of_a_convolution_does_not_grow_with_the_image, 0, (int)ARRAY_SIZE(large_images));
+    tcase_add_loop_test(t, a_gradient_holds_what_is_stated, 0, n_samples);
     tcase_add_test(t, most_rows_are_tried_on_tensors_that_show_a_copy);
     suite_add_tcase(s, t);
     return s;
