@@ -58,7 +58,7 @@ def declarations(paths):
         for m in re.finditer(r"MESH_API\s+([^;{]*?)\s*\b(\w+)\(([^;{]*)\)\s*(?:MESH_CHECKED)?\s*;", text):
             functions.append((m[1], m[2], " ".join(m[3].split()), pathlib.Path(path).stem))
         assert text.count("MESH_API ") == len(re.findall(r"MESH_API\s[^;{]*\)\s*(?:MESH_CHECKED)?\s*;", text)), path
-        for m in re.finditer(r"typedef struct (\w+_options) \{(.*?)\}\s*\1;", text, flags=re.S):
+        for m in re.finditer(r"typedef struct (?:\w+ )?(\w+_options) \{(.*?)\}\s*\1;", text, flags=re.S):
             structs[m[1]] = m[2]
     return functions, structs
 
@@ -136,6 +136,9 @@ def main():
         sys.exit(f"every_call.py: named, but no public functions: {', '.join(sorted(gone))}")
     called = [f for f in functions if f[1] not in EXEMPT]
     needed = {n for _, _, p, _ in called for n in re.findall(r"\w+_options\b", p)}
+    unknown = needed - set(structs)
+    if unknown:
+        sys.exit(f"every_call.py: options whose members are not understood: {', '.join(sorted(unknown))}")
     for name in sorted(needed):
         print("\n".join(options(name, structs[name])))
     for f in called:
