@@ -258,14 +258,21 @@ static const char *const fill_names[] = {
     [FILL_LINEAR] = "linspace", [FILL_POWER] = "logspace", [FILL_WHOLE] = "randint", [FILL_ORDER] = "randperm"
 };
 
+/* What the program called: several factories fill in one way. */
+static const char *factory_name(enum fill_kind kind)
+{
+    const char *entered = err_entered(), *prefix = "mesh_";
+    return strncmp(entered, prefix, strlen(prefix)) == 0 ? entered + strlen(prefix) : fill_names[kind];
+}
+
 int fill_check(const struct fill *f, mesh_dtype t)
 {
     if (fill_rows[f->kind][t] == NULL) {
-        return unsupported_dtype(fill_names[f->kind], t);
+        return unsupported_dtype(factory_name(f->kind), t);
     }
     return f->kind != FILL_VALUE || number_fits(t, f->a)
                ? 0
-               : err_set(MESH_EINVAL, "full: a tensor of %s cannot hold %g", dtype_name(t), f->a);
+               : err_set(MESH_EINVAL, "%s: a tensor of %s cannot hold %g", factory_name(f->kind), dtype_name(t), f->a);
 }
 
 int tensor_fill_box(struct mesh_tensor *out, const struct box *local, mesh_shape global, const struct box *b,

@@ -68,7 +68,10 @@ static int spaced(void *arg)
     REQUIRE_OK(ends_with(s, MESH_EINVAL, "not 0"));
     s = mesh_scope_begin();
     REQUIRE(mesh_logspace(0, 3, 4, m, rows, .dtype = MESH_U8) == NULL);
-    return ends_with(s, MESH_EINVAL, "a tensor of u8 cannot hold 1000");
+    REQUIRE_OK(ends_with(s, MESH_EINVAL, "a tensor of u8 cannot hold 1000"));
+    s = mesh_scope_begin();
+    REQUIRE(mesh_full_like(mesh_zeros(Shape(2), m, rows), 1000, .dtype = MESH_U8) == NULL);
+    return ends_with(s, MESH_EINVAL, "full_like: a tensor of u8 cannot hold 1000");
 }
 
 START_TEST(spaced_numbers_are_a_function_of_the_global_index_and_end_exactly)
