@@ -11,6 +11,7 @@
 #include "dtensor/dtensor.h"
 
 #define REDISTRIBUTE_MAX_MOVES 16
+#define REDISTRIBUTE_GRID_MAX  96
 
 /* What one more collective is worth in bytes: about its latency times the bandwidth of a link. */
 #define REDISTRIBUTE_COLLECTIVE_BYTES 16384.0
@@ -40,6 +41,15 @@ struct relayout { /* the global facts a plan follows from */
 int redistribute_plan(const struct relayout *q, struct move_list *ret_moves);
 /* The same plan where it costs less than the limit; else no moves, at the cost of the limit: what is dearer is not searched. */
 int redistribute_plan_below(const struct relayout *q, double limit, struct move_list *ret_moves);
+/* Some placements for each mesh dim: the layouts that take one of each, in order, mesh dim 0 slowest. */
+struct layout_grid {
+    int n[MESH_MAX_MESH_NDIM];
+    mesh_placement at[MESH_MAX_MESH_NDIM][REDISTRIBUTE_GRID_MAX];
+};
+/* About what the plan for each layout of a grid costs, all by one search; q->to is not looked at.  An exchange counts what a few
+ * ranks get by it; a pending reduction that the tensor has not counts as whole, which a shard that becomes pending will have to
+ * be in the end.  DBL_MAX: no layout.  0 or MESH_ENOMEM. */
+int redistribute_costs(const struct relayout *q, const struct layout_grid *g, double *ret_costs);
 /* A move of mesh dim i to `to` that one collective (or none) can do, and that leaves no mixed pending reductions. */
 bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i,
                                 mesh_placement to);

@@ -450,6 +450,108 @@ int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
     return redistribute_plan_below(q, DBL_MAX, ret_moves);
 }
 
+/* --- about what many layouts cost ------------------------------------------------------------------------------------ */
+
+/* The candidate that stands for a placement of a grid. */
+static mesh_placement stand_in(mesh_placement now, mesh_placement p)
+{
+    if (is_same(now, p) || p.kind == MESH_IS_REPLICATE || p.kind == MESH_IS_SHARD) {
+        return p;
+    }
+    return p.kind == MESH_IS_PARTIAL ? mesh_replicate() : mesh_shard(p.dim);
+}
+
+static void find_grid_candidates(struct search *s, const mesh_placements *from, const struct layout_grid *g)
+{
+    s->n_states = 1;
+    for (int i = 0; i < s->ndim; i++) {
+        add_candidate(s, i, from->at[i]);
+        add_candidate(s, i, mesh_replicate());
+        for (int k = 0; k < g->n[i]; k++) {
+            add_candidate(s, i, stand_in(from->at[i], g->at[i][k]));
+        }
+        s->n_states *= s->n_candidates[i];
+    }
+    for (int i = s->ndim - 1, stride = 1; i >= 0; i--) {
+        s->stride[i] = stride;
+        stride *= s->n_candidates[i];
+    }
+}
+
+static int64_t elements_of(const struct box *b)
+{
+    int64_t n = 1;
+    for (int d = 0; d < b->ndim; d++) {
+        n *= b->extent[d];
+    }
+    return n;
+}
+
+/* What the rank at a coordinate has of one layout and not of the other, taking parts for boxes. */
+static int64_t elements_new(const struct search *s, const int *at, const mesh_placements *from,
+                            const mesh_placements *to)
+{
+    struct box a, b;
+    layout_box(s->global, s->size, at, from, &a);
+    layout_box(s->global, s->size, at, to, &b);
+    int64_t n = elements_of(&b), kept = 1;
+    for (int d = 0; d < b.ndim; d++) {
+        int64_t begin = MAX(a.offset[d], b.offset[d]);
+        int64_t end = MIN(a.offset[d] + a.extent[d], b.offset[d] + b.extent[d]);
+        kept *= MAX(end - begin, 0);
+    }
+    return n - kept;
+}
+
+/* About what one exchange costs: what the busiest of three ranks gets, the first one and two that the mesh dims disagree on. */
+static double exchange_about(const struct search *s, const mesh_placements *from, const mesh_placements *to)
+{
+    int64_t most = 0;
+    for (int k = 0; k < 3; k++) {
+        int at[MESH_MAX_MESH_NDIM];
+        for (int i = 0; i < s->ndim; i++) {
+            at[i] = k > 0 && i % 2 == k - 1 ? s->size[i] - 1 : 0;
+        }
+        int64_t n = elements_new(s, at, from, to);
+        most = MAX(most, n);
+    }
+    return (double)most * (double)s->item + COLLECTIVE_BYTES;
+}
+
+static double cost_about(const struct search *s, const mesh_placements *from, const mesh_placements *to)
+{
+    const struct node *n = &s->nodes[encode(s, to)];
+    bool is_settled = n->n_moves >= 2 && n->cost > COLLECTIVE_BYTES;
+    for (int i = 0; i < s->ndim; i++) {
+        is_settled = is_settled && (from->at[i].kind != MESH_IS_PARTIAL || is_same(from->at[i], to->at[i]));
+    }
+    double exchanged = is_settled ? exchange_about(s, from, to) : DBL_MAX, cost = n->n_moves < 0 ? DBL_MAX : n->cost;
+    return MIN(cost, exchanged);
+}
+
+int redistribute_costs(const struct relayout *q, const struct layout_grid *g, double *ret_costs)
+{
+    struct search s = { .global = q->shape, .item = dtype_size(q->dtype), .ndim = q->mesh_ndim, .size = q->mesh_size };
+    int n = 1;
+    find_grid_candidates(&s, q->from, g);
+    int r = search_start(&s, encode(&s, q->from));
+    r = r < 0 ? r : search_run(&s, -1, DBL_MAX);
+    for (int i = 0; i < s.ndim; i++) {
+        n *= g->n[i];
+    }
+    for (int k = 0; r == 0 && k < n; k++) {
+        mesh_placements to = { .n = s.ndim };
+        for (int i = s.ndim - 1, rest = k; i >= 0; i--) {
+            to.at[i] = stand_in(q->from->at[i], g->at[i][rest % g->n[i]]);
+            rest /= g->n[i];
+        }
+        ret_costs[k] = cost_about(&s, q->from, &to);
+    }
+    mem_free(s.heap);
+    mem_free(s.nodes);
+    return r;
+}
+
 static const char *move_work(const struct move *m)
 {
     if (m->bytes == 0) {
