@@ -33,7 +33,14 @@ enum action_kind {
 };
 
 /* As in control.proto. */
-enum notice_kind { NOTICE_RANK_DIED = 1, NOTICE_RANK_LEFT, NOTICE_REPORT, NOTICE_SHUTDOWN, NOTICE_RANK_ABSENT };
+enum notice_kind {
+    NOTICE_RANK_DIED = 1,
+    NOTICE_RANK_LEFT,
+    NOTICE_REPORT,
+    NOTICE_SHUTDOWN,
+    NOTICE_RANK_ABSENT,
+    NOTICE_STILL_JOINING
+};
 
 struct notice {
     enum notice_kind kind;

@@ -15,6 +15,8 @@
 #define MAX_HELLO_BYTES      4096 /* of the first frame, before anything is known about its sender */
 #define HELLO_TIMEOUT_MS     5000
 #define LAST_WORD_MS         100 /* for who started a rank to say how its process ended, before the others hear that it has */
+#define MISSING_FIRST_MS     4000  /* after so long it is said who has not joined yet, */
+#define MISSING_AGAIN_MS     10000 /* then so often */
 #define DEFAULT_TIMEOUT_MS   60000 /* of a request that names none */
 #define MAX_TIMEOUT_MS       (INT64_C(7) * 24 * 3600 * 1000)
 #define KEEP_CREATED_MS      60000 /* of a created job that nobody has joined and whose creator is gone */

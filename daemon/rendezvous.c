@@ -135,6 +135,9 @@ int rendezvous_join(struct rendezvous *v, const struct join_call *c, const struc
         }
         m->n_addresses++;
     }
+    if (v->waiting.n == 1) {
+        v->word_ms = c->now_ms + MISSING_FIRST_MS;
+    }
     return 0;
 }
 
@@ -315,6 +318,27 @@ static void say_missing(const struct rendezvous *v, const struct candidate *firs
     mem_free(rank);
 }
 
+/* Long before the deadline, so that nobody looks at a job that says nothing. */
+static void tell_missing(struct rendezvous *v, int64_t now_ms, const struct liveness *l, struct actions *ret)
+{
+    char sentence[256], names[120] = "";
+    const struct candidate *first = &v->waiting.at[0];
+    uint32_t *rank = mem_new_array(uint32_t, v->size);
+    long long waited_s = (long long)(now_ms - first->begin_ms) / 1000;
+    v->word_ms = now_ms + MISSING_AGAIN_MS;
+    if (rank == NULL || anyone_without_wish(v)) {
+        snprintf(names, sizeof names, "%zu of its ranks", v->size - v->waiting.n);
+    } else {
+        sentence_ranks(names, sizeof names, rank, rendezvous_missing(v, rank));
+    }
+    mem_free(rank);
+    snprintf(sentence, sizeof sentence, "job %.60s waits for %s to join, for %lld s now; %zu of %u are here", v->job,
+             names, waited_s, v->waiting.n, v->size);
+    const struct notice n = { .kind = NOTICE_STILL_JOINING, .rank = -1, .culprit = -1 };
+    uint64_t whom = l->watcher != 0 ? l->watcher : first->member.client;
+    actions_notice(ret, (struct ticket){ .client = whom }, &n, sentence);
+}
+
 void rendezvous_tick(struct rendezvous *v, int64_t now_ms, const struct liveness *l, struct actions *ret)
 {
     for (size_t i = 0; i < v->waiting.n; i++) {
@@ -324,6 +348,9 @@ void rendezvous_tick(struct rendezvous *v, int64_t now_ms, const struct liveness
             fail(v, MESH_ETIMEDOUT, sentence, ret);
             return;
         }
+    }
+    if (v->waiting.n > 0 && now_ms >= v->word_ms) {
+        tell_missing(v, now_ms, l, ret);
     }
 }
 
@@ -379,7 +406,7 @@ void rendezvous_give_up(struct rendezvous *v, const struct liveness *l, struct a
 
 int64_t rendezvous_next_deadline(const struct rendezvous *v)
 {
-    int64_t next_ms = INT64_MAX;
+    int64_t next_ms = v->waiting.n > 0 ? v->word_ms : INT64_MAX;
     for (size_t i = 0; i < v->waiting.n; i++) {
         next_ms = MIN(next_ms, v->waiting.at[i].deadline_ms);
     }

@@ -32,6 +32,7 @@ struct rendezvous {
     struct member *table;          /* [size] of `running`, by rank */
     uint8_t secret[SECRET_BYTES];  /* of `running` */
     VEC(struct candidate) waiting; /* by arrival */
+    int64_t word_ms;               /* while somebody waits: when it is said who is missing */
     VEC(struct ended_rank) ended;  /* by end */
 };
 

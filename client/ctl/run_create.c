@@ -75,6 +75,8 @@ static void notice_cb(const Mesh__V1__Notice *notice, void *arg)
         c->absent(notice->rank, c->arg);
     } else if (notice->kind == MESH__V1__NOTICE__KIND__REPORT && notice->rank >= 0) {
         c->reported(notice->rank, notice->sentence, c->arg);
+    } else if (notice->kind == MESH__V1__NOTICE__KIND__STILL_JOINING) {
+        say("%s", notice->sentence);
     }
 }
 

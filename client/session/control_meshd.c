@@ -79,6 +79,9 @@ static void hear(const Mesh__V1__Notice *n, void *arg)
     case MESH__V1__NOTICE__KIND__REPORT:
         session_report_news(s, n->rank, n->culprit, n->status, n->group, n->sentence);
         break;
+    case MESH__V1__NOTICE__KIND__STILL_JOINING:
+        log_warn("session", "%s", n->sentence);
+        break;
     default:
         log_debug("session", "a notice of kind %d is not known here, ignored", (int)n->kind);
         break;

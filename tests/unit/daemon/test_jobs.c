@@ -175,6 +175,29 @@ START_TEST(a_fourth_that_comes_in_time_forms)
 }
 END_TEST
 
+START_TEST(who_is_missing_is_said_long_before_the_deadline)
+{
+    struct join_call c = call(10, 0);
+    c.deadline_ms = 60000;
+    ck_assert_int_eq(job_join(job, &c, secret[0], &out), 0);
+    c = call(12, 2);
+    c.deadline_ms = 60000;
+    ck_assert_int_eq(job_join(job, &c, secret[0], &out), 0);
+    ck_assert_int_eq(job_next_deadline(job), 4000);
+    job_tick(job, 3999, &out);
+    ck_assert_uint_eq(out.list.n, 0);
+    job_tick(job, 4000, &out);
+    ck_assert_uint_eq(out.list.n, 1);
+    assert_says(seen_notice(&out, 10)->sentence, "job train waits for ranks 1 3 to join, for 4 s now; 2 of 4 are here");
+    actions_clear(&out);
+    ck_assert_int_eq(job_next_deadline(job), 14000);
+    job->liveness.watcher = 99;
+    job_tick(job, 14000, &out);
+    ck_assert_uint_eq(out.list.n, 1);
+    ck_assert_int_eq(seen_notice(&out, 99)->notice.kind, NOTICE_STILL_JOINING);
+}
+END_TEST
+
 START_TEST(the_deadline_names_the_missing_rank_to_all)
 {
     for (int32_t i = 0; i < 3; i++) {
@@ -533,6 +556,7 @@ Suite *test_suite(void)
     tcase_add_test(tc, the_odd_world_size_is_refused_and_named);
     tcase_add_test(tc, wrong_ranks_are_refused);
     tcase_add_test(tc, a_fourth_that_comes_in_time_forms);
+    tcase_add_test(tc, who_is_missing_is_said_long_before_the_deadline);
     tcase_add_test(tc, the_deadline_names_the_missing_rank_to_all);
     tcase_add_test(tc, the_deadline_without_wished_ranks_says_who_is_there);
     tcase_add_test(tc, a_death_before_completion_frees_the_place);
