@@ -33,6 +33,12 @@ double tensor_number(const struct mesh_tensor *t, int64_t i)
         return (double)((const float *)t->data)[i];
     case MESH_F64:
         return ((const double *)t->data)[i];
+    case MESH_F16:
+        return (double)float_from_f16(((const uint16_t *)t->data)[i]);
+    case MESH_BF16:
+        return (double)float_from_bf16(((const uint16_t *)t->data)[i]);
+    case MESH_I8:
+        return ((const int8_t *)t->data)[i];
     case MESH_I32:
         return ((const int32_t *)t->data)[i];
     case MESH_U8:
@@ -41,6 +47,26 @@ double tensor_number(const struct mesh_tensor *t, int64_t i)
     default:
         must(t->dtype == MESH_I64);
         return (double)((const int64_t *)t->data)[i];
+    }
+}
+
+/* Integers keep the low end, as they do when they wrap. */
+static void set_whole_number(struct mesh_tensor *t, int64_t i, int64_t v)
+{
+    switch (t->dtype) {
+    case MESH_I8:
+        ((int8_t *)t->data)[i] = (int8_t)v;
+        return;
+    case MESH_U8:
+        ((uint8_t *)t->data)[i] = (uint8_t)v;
+        return;
+    case MESH_I32:
+        ((int32_t *)t->data)[i] = (int32_t)v;
+        return;
+    default:
+        must(t->dtype == MESH_I64);
+        ((int64_t *)t->data)[i] = v;
+        return;
     }
 }
 
@@ -53,20 +79,30 @@ void tensor_set_number(struct mesh_tensor *t, int64_t i, double v)
     case MESH_F64:
         ((double *)t->data)[i] = v;
         return;
-    case MESH_I32:
-        ((int32_t *)t->data)[i] = (int32_t)v;
+    case MESH_F16:
+        ((uint16_t *)t->data)[i] = float_to_f16((float)v);
         return;
-    case MESH_U8:
-        ((uint8_t *)t->data)[i] = (uint8_t)v;
+    case MESH_BF16:
+        ((uint16_t *)t->data)[i] = float_to_bf16((float)v);
         return;
     case MESH_BOOL:
         ((uint8_t *)t->data)[i] = v > 0;
         return;
     default:
-        must(t->dtype == MESH_I64);
-        ((int64_t *)t->data)[i] = (int64_t)v;
+        set_whole_number(t, i, (int64_t)v);
         return;
     }
+}
+
+double number_wrapped(double v, mesh_dtype t)
+{
+    int64_t element;
+    struct mesh_tensor one = { .dtype = t, .n = 1, .data = &element };
+    if (dtype_kind(t) != DTYPE_INT || t == MESH_I64) {
+        return v;
+    }
+    set_whole_number(&one, 0, (int64_t)v);
+    return tensor_number(&one, 0);
 }
 
 /* What changes nothing, in the tensor's own dtype: the greatest i64 is no double. */
@@ -79,6 +115,10 @@ static void set_neutral(struct mesh_tensor *t, int64_t i, mesh_reduce_op op)
         tensor_set_number(t, i, op == MESH_MAX ? -INFINITY : INFINITY);
     } else if (t->dtype == MESH_I32) {
         ((int32_t *)t->data)[i] = op == MESH_MAX ? INT32_MIN : INT32_MAX;
+    } else if (t->dtype == MESH_U8) {
+        ((uint8_t *)t->data)[i] = op == MESH_MAX ? 0 : UINT8_MAX;
+    } else if (t->dtype == MESH_I8) {
+        ((int8_t *)t->data)[i] = op == MESH_MAX ? INT8_MIN : INT8_MAX;
     } else {
         must(t->dtype == MESH_I64);
         ((int64_t *)t->data)[i] = op == MESH_MAX ? INT64_MIN : INT64_MAX;
@@ -93,7 +133,8 @@ struct mesh_tensor *sample_tensor(mesh_shape s, mesh_dtype t, int seed)
         int64_t k = (i * 37 + seed * 11) % 23 - 11;
         double v = k == 0 ? 5 : (double)k;
         bool is_float = dtype_kind(t) == DTYPE_FLOAT;
-        tensor_set_number(out, i, is_float ? v / 4 + (double)(i % 5) / 64 : t == MESH_U8 ? fabs(v) : v);
+        double fine = t == MESH_F16 || t == MESH_BF16 ? 0 : (double)(i % 5) / 64; /* so that sums of parts are exact */
+        tensor_set_number(out, i, is_float ? v / 4 + fine : t == MESH_U8 ? fabs(v) : v);
     }
     return out;
 }
@@ -196,6 +237,7 @@ static void set_part(struct mesh_tensor *t, int64_t i, int64_t element, double v
     for (int m = 0; m < c->ndim; m++) {
         if (c->p.at[m].kind == MESH_IS_PARTIAL) {
             v = uneven_part(v, element + 2 * c->salt, c, at, m, is_float);
+            v = t->dtype == MESH_U8 && c->p.at[m].op == MESH_MAX && v < 0 ? 0 : v;
         }
     }
     tensor_set_number(t, i, v);
@@ -470,4 +512,18 @@ bool tensors_are_near(const struct mesh_tensor *a, const struct mesh_tensor *b, 
         is_near = numbers_are_near(tensor_number(a, i), tensor_number(b, i), tolerance);
     }
     return is_near;
+}
+
+double tolerance_of(mesh_dtype t, double of_f64)
+{
+    switch (t) {
+    case MESH_F32:
+        return 1e-4;
+    case MESH_F16:
+        return 0.05;
+    case MESH_BF16:
+        return 0.4;
+    default:
+        return of_f64;
+    }
 }

@@ -23,7 +23,8 @@ struct cut { /* a mesh and a layout on it */
 /* For what a test itself relies on: ends the program.  (Check's own asserts write a line to a file each time.) */
 void parts_must(bool claim, const char *what);
 
-double tensor_number(const struct mesh_tensor *t, int64_t i); /* f32 f64 i32 i64 u8 bool */
+double tensor_number(const struct mesh_tensor *t, int64_t i);
+double number_wrapped(double v, mesh_dtype t); /* as an integer of that dtype keeps it; other dtypes: v */
 void tensor_set_number(struct mesh_tensor *t, int64_t i, double v);
 
 /* Small numbers of both signs, never 0, different in every element; integers stay integers. */
@@ -47,7 +48,9 @@ int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layou
 int64_t layouts_count(mesh_shape s, mesh_dtype t, int ndim);
 mesh_placements layout_numbered(mesh_shape s, mesh_dtype t, int ndim, int64_t number);
 
-bool numbers_are_near(double a, double b, double tolerance);                                       /* NaN is near NaN */
+bool numbers_are_near(double a, double b, double tolerance); /* NaN is near NaN */
+/* Of a few dozen operations whose parts are larger than what they come to, each rounded to t. */
+double tolerance_of(mesh_dtype t, double of_f64);
 bool tensors_are_near(const struct mesh_tensor *a, const struct mesh_tensor *b, double tolerance); /* and alike */
 
 #endif

@@ -331,33 +331,78 @@ bool sample_is_index(const struct sample *s, int i)
     return index_input(&t, &extent) == i || is_class_number(&t, i);
 }
 
+struct op_shapes sample_shapes(const struct sample *s, int mesh_ndim)
+{
+    const struct op_row *op = &op_table[s->op];
+    struct op_shapes shapes = {
+        .name = op->name, .n_in = op->n_in, .n_out = op->n_out, .attr = s->attr, .mesh_ndim = mesh_ndim
+    };
+    for (int i = 0; i < s->n_in; i++) {
+        shapes.has[i] = true;
+        shapes.in[i] = s->in[i];
+        shapes.in_dtype[i] = s->dtype[i] != 0 ? s->dtype[i] : MESH_F64;
+    }
+    return shapes;
+}
+
+bool sample_with_dtype(const struct sample *s, mesh_dtype t, struct sample *ret_sample)
+{
+    bool is_other = false;
+    *ret_sample = *s;
+    for (int i = 0; i < s->n_in; i++) {
+        is_other = is_other || s->dtype[i] == 0;
+        ret_sample->dtype[i] = s->dtype[i] == 0 ? t : s->dtype[i];
+    }
+    struct op_shapes shapes = sample_shapes(ret_sample, 1);
+    return is_other && op_table[s->op].shape(&shapes) == 0;
+}
+
+mesh_dtype trial_precision(const struct trial *t)
+{
+    mesh_dtype least = MESH_F64;
+    for (int k = 0; k < t->sample->n_in + t->op->n_out; k++) {
+        mesh_dtype one = k < t->sample->n_in ? t->shapes.in_dtype[k] : t->shapes.out_dtype[k - t->sample->n_in];
+        bool is_less = tolerance_of(one, 0) > tolerance_of(least, 0);
+        least = dtype_kind(one) == DTYPE_FLOAT && is_less ? one : least;
+    }
+    return least;
+}
+
 void trial_init(struct trial *t, const struct sample *s, int mesh_ndim)
 {
     trial_init_variant(t, s, mesh_ndim, 0);
 }
 
-void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant)
+/* A status: some kernels refuse arguments that the dtype cannot hold. */
+static int trial_start(struct trial *t, const struct sample *s, int mesh_ndim, int variant)
 {
     memset(t, 0, sizeof *t);
     t->sample = s;
     t->op = &op_table[s->op];
-    t->shapes = (struct op_shapes){
-        .name = t->op->name, .n_in = t->op->n_in, .n_out = t->op->n_out, .attr = s->attr, .mesh_ndim = mesh_ndim
-    };
+    t->shapes = sample_shapes(s, mesh_ndim);
     struct kernel_call call = { .attr = &t->shapes.attr };
     for (int i = 0; i < s->n_in; i++) {
-        t->in[i] = input(t, i, variant);
-        t->shapes.has[i] = true;
-        t->shapes.in[i] = t->in[i]->shape;
-        t->shapes.in_dtype[i] = t->in[i]->dtype;
-        call.in[i] = t->in[i];
+        call.in[i] = t->in[i] = input(t, i, variant);
     }
     parts_must(t->op->shape(&t->shapes) == 0, mesh_last_error()->message);
     for (int o = 0; o < t->op->n_out; o++) {
         call.out[o] = t->out[o] = tensor_new(t->shapes.out[o], t->shapes.out_dtype[o]);
         parts_must(t->out[o] != NULL, mesh_last_error()->message);
     }
-    parts_must(t->op->kernel(&call) == 0, mesh_last_error()->message);
+    return kernel_run(t->op->kernel, &call);
+}
+
+void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant)
+{
+    parts_must(trial_start(t, s, mesh_ndim, variant) == 0, mesh_last_error()->message);
+}
+
+bool sample_is_allowed(const struct sample *s)
+{
+    struct trial t;
+    bool is_allowed = trial_start(&t, s, 1, 0) == 0;
+    trial_fini(&t);
+    return is_allowed;
 }
 
 void trial_fini(struct trial *t)

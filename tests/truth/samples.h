@@ -28,6 +28,16 @@ void trial_init(struct trial *t, const struct sample *s, int mesh_ndim); /* ends
 void trial_init_variant(struct trial *t, const struct sample *s, int mesh_ndim, int variant);
 void trial_fini(struct trial *t);
 
+struct op_shapes sample_shapes(const struct sample *s, int mesh_ndim); /* before the shape function */
+
+/* The sample in another dtype, where it names none; false: its operator does not take that, or it names all of them. */
+bool sample_with_dtype(const struct sample *s, mesh_dtype t, struct sample *ret_sample);
+
+bool sample_is_allowed(const struct sample *s); /* its dtype holds its arguments */
+
+/* The least precise floating dtype of its inputs and results; of integers alone f64. */
+mesh_dtype trial_precision(const struct trial *t);
+
 /* The sample's attr.dim[0] names a dim of input 0. */
 bool sample_has_dim(const struct sample *s);
 

@@ -7,16 +7,6 @@
 #include "truth/parts.h"
 #include "truth/samples.h"
 
-/* The sample with another dtype where it names none. */
-static struct sample with_dtype(const struct sample *s, mesh_dtype t)
-{
-    struct sample other = *s;
-    for (int i = 0; i < s->n_in; i++) {
-        other.dtype[i] = s->dtype[i] == 0 ? t : s->dtype[i];
-    }
-    return other;
-}
-
 static int run_kernel(const struct sample *s, const struct op_shapes *shapes)
 {
     struct mesh_tensor *in[OP_MAX_INPUTS] = { NULL }, *out[OP_MAX_OUTPUTS] = { NULL };
@@ -41,18 +31,13 @@ static int run_kernel(const struct sample *s, const struct op_shapes *shapes)
 START_TEST(a_dtype_that_a_kernel_does_not_know_is_refused_before)
 {
     for (mesh_dtype t = MESH_F32; t <= MESH_BOOL; t++) {
-        struct sample s = with_dtype(&samples[_i], t);
-        const struct op_row *op = &op_table[s.op];
-        struct op_shapes shapes = {
-            .name = op->name, .n_in = op->n_in, .n_out = op->n_out, .attr = s.attr, .mesh_ndim = 1
-        };
-        for (int i = 0; i < s.n_in; i++) {
-            shapes.has[i] = true;
-            shapes.in[i] = s.in[i];
-            shapes.in_dtype[i] = s.dtype[i] ? s.dtype[i] : MESH_F64;
-        }
-        if (op->shape(&shapes) == 0 && run_kernel(&s, &shapes) == MESH_EUNSUPPORTED) {
-            ck_abort_msg("%s, dtype %d: %s", op->name, t, mesh_last_error()->message);
+        struct sample s;
+        if (sample_with_dtype(&samples[_i], t, &s)) {
+            struct op_shapes shapes = sample_shapes(&s, 1);
+            ck_assert_int_eq(op_table[s.op].shape(&shapes), 0);
+            if (run_kernel(&s, &shapes) == MESH_EUNSUPPORTED) {
+                ck_abort_msg("%s, dtype %d: %s", op_table[s.op].name, t, mesh_last_error()->message);
+            }
         }
     }
 }

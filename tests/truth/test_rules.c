@@ -47,6 +47,42 @@ START_TEST(each_rule_is_right_by_itself)
 }
 END_TEST
 
+/* Of truth values only the least and the greatest, and and or, make one again. */
+static bool adds_truth_values(const struct trial *t, const struct rule *r)
+{
+    bool adds = false;
+    for (int i = 0; i < t->sample->n_in; i++) {
+        adds = adds || (t->shapes.in_dtype[i] == MESH_BOOL && r->in[i].kind == MESH_IS_PARTIAL &&
+                        r->in[i].op != MESH_MAX && r->in[i].op != MESH_MIN);
+    }
+    return adds;
+}
+
+/* On few ranks: what differs between dtypes is which reductions there are, what wraps and what rounds. */
+START_TEST(each_rule_is_right_in_every_dtype)
+{
+    struct trial t;
+    struct sample s;
+    struct rule_list *rules = malloc(sizeof *rules);
+    for (mesh_dtype dtype = MESH_F32; dtype <= MESH_BOOL; dtype++) {
+        if (!sample_with_dtype(&samples[_i], dtype, &s) || !sample_is_allowed(&s)) {
+            continue;
+        }
+        trial_init(&t, &s, 1);
+        for (int parts = 2; parts <= 3; parts++) {
+            rules_derive(t.op, &t.shapes, parts, rules);
+            for (int k = 0; k < rules->n; k++) {
+                if (!adds_truth_values(&t, &rules->at[k])) {
+                    try_rule(&t, &rules->at[k], &parts);
+                }
+            }
+        }
+        trial_fini(&t);
+    }
+    free(rules);
+}
+END_TEST
+
 static bool has_stride(const struct rule *r)
 {
     bool has = r->out[0].kind == MESH_IS_STRIDED_SHARD;
@@ -361,6 +397,7 @@ Suite *test_suite(void)
     share_one_process();
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, each_rule_is_right_by_itself, 0, n_samples);
+    tcase_add_loop_test(t, each_rule_is_right_in_every_dtype, 0, n_samples);
     tcase_add_loop_test(t, each_strided_rule_is_right, 0, n_samples);
     tcase_add_loop_test(t, products_of_rules_are_right, 0, n_samples);
     tcase_add_loop_test(t, what_dispatch_chooses_is_right, 0, n_samples);

@@ -111,12 +111,12 @@ static bool is_pending(const mesh_placements *p)
 }
 
 /* This rank's part is what it has to be; where a reduction is pending, what all parts come to. */
-static bool is_result(mesh_dtensor *y, const struct mesh_tensor *want)
+static bool is_result(mesh_dtensor *y, const struct mesh_tensor *want, double tolerance)
 {
     bool is_whole = is_pending(&y->placements);
     struct mesh_tensor *got = is_whole ? dtensor_full(y) : tensor_ref(y->local);
     struct mesh_tensor *part = is_whole ? NULL : part_of(want, y->mesh, &y->placements, 0);
-    bool is_right = got != NULL && (!y->mesh->is_member || tensors_are_near(got, is_whole ? want : part, TOLERANCE));
+    bool is_right = got != NULL && (!y->mesh->is_member || tensors_are_near(got, is_whole ? want : part, tolerance));
     tensor_unref(got);
     tensor_unref(part);
     return is_right && shape_equal(y->shape, want->shape);
@@ -142,8 +142,9 @@ static int try_one(struct stage *g, int64_t number)
     if (op_apply(g->trial.sample->op, in, &g->trial.sample->attr, out) < 0) {
         return complain(g, number, mesh_last_error()->message);
     }
+    double tolerance = tolerance_of(trial_precision(&g->trial), TOLERANCE);
     for (int o = 0; o < g->trial.op->n_out; o++) {
-        if (!is_result(out[o], g->trial.out[o])) {
+        if (!is_result(out[o], g->trial.out[o], tolerance)) {
             return complain(g, number, o == 0 ? "wrong" : "the second result is wrong");
         }
     }
@@ -166,11 +167,16 @@ static int try_sample(const struct sample *s, mesh_device_mesh *m, const struct 
     return r < 0 ? r : end;
 }
 
+static mesh_device_mesh *mesh_of(const struct world *w)
+{
+    return w->ranks == NULL ? mesh_init_device_mesh("cpu", w->shape, NULL)
+                            : mesh_new_device_mesh("cpu", w->shape, w->ranks, NULL);
+}
+
 static int try_all(void *arg)
 {
     const struct world *w = arg;
-    mesh_device_mesh *m = w->ranks == NULL ? mesh_init_device_mesh("cpu", w->shape, NULL)
-                                           : mesh_new_device_mesh("cpu", w->shape, w->ranks, NULL);
+    mesh_device_mesh *m = mesh_of(w);
     REQUIRE(m != NULL);
     for (int k = 0; k < n_samples; k++) {
         REQUIRE_OK(try_sample(&samples[k], m, w));
@@ -182,6 +188,37 @@ START_TEST(operators_are_right_whatever_the_layouts)
 {
     struct world w = worlds[_i];
     ranks_run(w.n_ranks, try_all, &w);
+}
+END_TEST
+
+/* clang-format off */
+static const struct world dtype_worlds[] = {
+    { "other dtypes on 2",   2, { 1, { 2 } },    NULL, 130, 60 },
+    { "other dtypes on 3",   3, { 1, { 3 } },    NULL,   0, 60 },
+    { "other dtypes on 2x2", 4, { 2, { 2, 2 } }, NULL,   0, 24 },
+};
+/* clang-format on */
+
+static int try_dtypes(void *arg)
+{
+    const struct world *w = arg;
+    mesh_device_mesh *m = mesh_of(w);
+    REQUIRE(m != NULL);
+    for (int k = 0; k < n_samples; k++) {
+        for (mesh_dtype t = MESH_F32; t <= MESH_BOOL; t++) {
+            struct sample s;
+            if (t != MESH_F64 && sample_with_dtype(&samples[k], t, &s) && sample_is_allowed(&s)) {
+                REQUIRE_OK(try_sample(&s, m, w));
+            }
+        }
+    }
+    return 0;
+}
+
+START_TEST(operators_are_right_in_every_dtype)
+{
+    struct world w = dtype_worlds[_i];
+    ranks_run(w.n_ranks, try_dtypes, &w);
 }
 END_TEST
 
@@ -248,6 +285,7 @@ Suite *test_suite(void)
     share_one_process();
     tcase_set_timeout(t, 120);
     tcase_add_loop_test(t, operators_are_right_whatever_the_layouts, 0, (int)ARRAY_SIZE(worlds));
+    tcase_add_loop_test(t, operators_are_right_in_every_dtype, 0, (int)ARRAY_SIZE(dtype_worlds));
     tcase_add_test(t, two_dim_parallel_linear_sends_nothing);
     tcase_add_test(t, misfits_are_refused_on_every_rank_before_any_traffic);
     suite_add_tcase(s, t);
