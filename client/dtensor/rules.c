@@ -247,19 +247,45 @@ static void add_partial_column(enum partial_rule partial, const struct op_shapes
 /* Operators that do to each place of a split dim the same, wherever it is in the whole: whatever places a rank holds, so long as
  * all tensors are split alike, the rule for a plain shard is right.  Those of an index string are, but for these. */
 static const rule_fn place_blind[] = {
-    rule_add_tensors,    rule_sub_tensors, rule_negate,    rule_scale,       rule_add_scalar, rule_monotone,
-    rule_matmul,         rule_linear,      rule_transpose, rule_expand,      rule_sum_to,     rule_reduce,
-    rule_along,          rule_permute,     rule_pointwise, rule_maximum,     rule_minimum,    rule_bitwise_and,
-    rule_bitwise_or,     rule_bitwise_xor, rule_where,     rule_masked_fill, rule_cast,       rule_normalize,
-    rule_normalize_grad, rule_leaky,       rule_power,
+    rule_add_tensors,
+    rule_sub_tensors,
+    rule_negate,
+    rule_scale,
+    rule_add_scalar,
+    rule_monotone,
+    rule_matmul,
+    rule_linear,
+    rule_transpose,
+    rule_expand,
+    rule_sum_to,
+    rule_reduce,
+    rule_along,
+    rule_permute,
+    rule_pointwise,
+    rule_maximum,
+    rule_minimum,
+    rule_bitwise_and,
+    rule_bitwise_or,
+    rule_bitwise_xor,
+    rule_where,
+    rule_masked_fill,
+    rule_cast,
+    rule_normalize,
+    rule_normalize_grad,
+    rule_leaky,
+    rule_power,
+    rule_cross_entropy,
+    rule_cross_entropy_grad,
+    rule_nll_loss,
+    rule_nll_grad,
 };
 static const enum op_id sees_places[] = { OP_tril, OP_triu };
 
 /* Of one group of channels the order does not matter. */
 static bool is_plain_convolution(const struct op_row *op, const struct op_shapes *s)
 {
-    bool is_one = op->rule.of == rule_conv2d || op->rule.of == rule_conv2d_grad_input ||
-                  op->rule.of == rule_conv2d_grad_weight;
+    bool is_one =
+        op->rule.of == rule_conv2d || op->rule.of == rule_conv2d_grad_input || op->rule.of == rule_conv2d_grad_weight;
     return is_one && s->attr.groups == 1;
 }
 
@@ -275,18 +301,26 @@ static bool is_place_blind(const struct op_row *op, const struct op_shapes *s)
     return is_blind;
 }
 
+/* The classes of a loss are counted from where a rank's part begins, which one number only says of a plain shard. */
+static bool splits_classes(const struct op_row *op, const struct op_shapes *s, mesh_placement p)
+{
+    bool has_classes = op->rule.of == rule_nll_loss || op->rule.of == rule_nll_grad;
+    return has_classes && p.kind == MESH_IS_SHARD && p.dim == (s->in[0].ndim == 1 ? 0 : 1);
+}
+
 static mesh_placement strided(mesh_placement p, int factor)
 {
     return p.kind == MESH_IS_SHARD ? mesh_strided_shard(p.dim, factor) : p;
 }
 
 /* Each rule with the strides that there are. */
-static void add_strided(const struct op_shapes *s, struct rule_list *inout)
+static void add_strided(const struct op_row *op, const struct op_shapes *s, struct rule_list *inout)
 {
     for (int i = 0, n = inout->n; i < s->n_in; i++) {
         for (int k = 0; s->now[i].kind == MESH_IS_STRIDED_SHARD && k < n; k++) {
             struct rule r = inout->at[k];
-            bool is_such = r.in[i].kind == MESH_IS_SHARD && r.in[i].dim == s->now[i].dim;
+            bool is_such =
+                r.in[i].kind == MESH_IS_SHARD && r.in[i].dim == s->now[i].dim && !splits_classes(op, s, r.in[0]);
             for (int j = 0; j < OP_MAX_INPUTS; j++) {
                 r.in[j] = strided(r.in[j], s->now[i].split_factor);
             }
@@ -312,6 +346,6 @@ void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts,
     }
     add_partial_column(op->partial, s, ret_rules);
     if (is_place_blind(op, s)) {
-        add_strided(s, ret_rules);
+        add_strided(op, s, ret_rules);
     }
 }

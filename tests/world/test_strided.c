@@ -199,6 +199,20 @@ static mesh_dtensor *places(mesh_dtensor *x)
                      MESH_I64);
 }
 
+/* The classes of x's rows. */
+static mesh_dtensor *classes(mesh_dtensor *x)
+{
+    mesh_device_mesh *m = mesh_device_mesh_of(x);
+    return mesh_randint(MESH_SHAPE(8), 0, 6, m, everywhere(m, R), .seed = 9);
+}
+
+/* What a row of each class counts. */
+static mesh_dtensor *counts(mesh_dtensor *x)
+{
+    mesh_device_mesh *m = mesh_device_mesh_of(x);
+    return mesh_linspace(1, 3, 6, m, everywhere(m, R), .dtype = MESH_F64);
+}
+
 static mesh_dtensor *top(mesh_dtensor *x)
 {
     mesh_dtensor *values = NULL, *indices = NULL;
@@ -250,6 +264,14 @@ static mesh_dtensor *do_expand(mesh_dtensor *x)    { return mesh_expand(mesh_uns
 static mesh_dtensor *do_reshape(mesh_dtensor *x)   { return mesh_reshape(x, MESH_SHAPE(4, 12)); }
 static mesh_dtensor *do_argmax(mesh_dtensor *x)    { return mesh_argmax(x, .dims = MESH_SHAPE(0)); }
 static mesh_dtensor *do_mse(mesh_dtensor *x)       { return mesh_mse_loss(x, other(x), MESH_REDUCTION_MEAN); }
+static mesh_dtensor *do_loss(mesh_dtensor *x)      { return mesh_cross_entropy(x, classes(x)); }
+static mesh_dtensor *do_loss_rows(mesh_dtensor *x)
+{
+    return mesh_cross_entropy(x, classes(x), .reduction = MESH_REDUCTION_NONE, .label_smoothing = 0.1);
+}
+static mesh_dtensor *do_loss_weighted(mesh_dtensor *x) { return mesh_cross_entropy(x, classes(x), .weight = counts(x)); }
+static mesh_dtensor *do_nll(mesh_dtensor *x)       { return mesh_nll_loss(x, classes(x)); }
+static mesh_dtensor *do_nll_rows(mesh_dtensor *x)  { return mesh_nll_loss(x, classes(x), .reduction = MESH_REDUCTION_NONE); }
 // clang-format on
 
 struct operator
@@ -293,6 +315,11 @@ static const struct operator operators[] = {
     { "split", second_piece, false },
     { "argmax", do_argmax, true },
     { "mse", do_mse, false },
+    { "cross_entropy", do_loss, false },
+    { "cross_entropy of rows", do_loss_rows, false },
+    { "cross_entropy, weighted", do_loss_weighted, false },
+    { "nll_loss", do_nll, false },
+    { "nll_loss of rows", do_nll_rows, false },
 };
 
 static const struct {
@@ -342,6 +369,28 @@ static int all_operators(void *arg)
 START_TEST(operators_are_right_on_strided_shards_and_so_are_their_gradients)
 {
     ranks_run(4, all_operators, &_i);
+}
+END_TEST
+
+/* Rows that a rank has, however they are strewn, are looked at where they are. */
+static int losses_stay(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_of(1, 4);
+    mesh_dtensor *x = mesh_requires_grad(random(m, MESH_SHAPE(8, 6), ON(SS(0, 2)), 5), true);
+    mesh_comm_reset();
+    mesh_dtensor *rows[] = { do_loss_rows(x), do_nll_rows(x) };
+    for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+        REQUIRE(rows[k] != NULL && mesh_placements_equal(mesh_placements_of(rows[k]), ON(SS(0, 2))));
+        REQUIRE(mesh_backward(mesh_sum(rows[k])) == 0 && n_collectives() == 0);
+    }
+    REQUIRE(mesh_backward(do_loss(x)) == 0 && n_collectives() == 1); /* of the sum and the number of rows */
+    return 0;
+}
+
+START_TEST(a_loss_of_strided_rows_moves_none_of_them)
+{
+    ranks_run(4, losses_stay, NULL);
 }
 END_TEST
 
@@ -417,6 +466,7 @@ Suite *test_suite(void)
     tcase_add_test(t, a_view_of_an_inner_shard_is_strided_and_layers_keep_it);
     tcase_add_loop_test(t, a_view_has_the_layout_of_the_table_and_sends_nothing, 0, (int)ARRAY_SIZE(views));
     tcase_add_test(t, a_reshape_keeps_the_dim_split_and_moves_only_what_must);
+    tcase_add_test(t, a_loss_of_strided_rows_moves_none_of_them);
     tcase_add_loop_test(t, operators_are_right_on_strided_shards_and_so_are_their_gradients, 0,
                         (int)ARRAY_SIZE(layouts));
     tcase_add_loop_test(t, strided_shards_are_made_as_others_are, 0, (int)ARRAY_SIZE(layouts));
