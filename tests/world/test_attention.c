@@ -1,6 +1,7 @@
 /* tests/world/test_attention.c - attention by tiles against the formula, also sharded: values, gradients, layouts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "harness/check_main.h"
@@ -224,7 +225,12 @@ static int what_moves(void *arg)
     mesh_dtensor *x[3], *ignored[3];
     make_inputs(m, &few, whole_q, x, ignored);
     mesh_comm_reset();
+    mesh_comm_log *log = mesh_comm_log_begin();
     mesh_dtensor *y = tiled(&few, x);
+    REQUIRE(log != NULL && mesh_comm_log_end(log) == 0 && mesh_comm_log_size(log) == 2);
+    for (size_t i = 0; i < 2; i++) {
+        REQUIRE(strcmp(mesh_comm_log_at(log, i)->op, "attention") == 0);
+    }
     REQUIRE(mesh_comm_count(MESH_COMM_ALL_GATHER) == 1 && mesh_comm_count(MESH_COMM_ALL_REDUCE) == 1);
     REQUIRE(mesh_comm_bytes(MESH_COMM_ALL_GATHER) <= 3 * 8 * sizeof(float)); /* lse of 2 heads and 4 rows */
     REQUIRE(mesh_backward(mesh_sum(y)) == 0);
@@ -241,6 +247,26 @@ static int what_moves(void *arg)
     REQUIRE(mesh_comm_bytes(MESH_COMM_ALL_GATHER) == 2 * 3 * 1024 * 8 * sizeof(float));
     return mesh_placements_equal(mesh_placements_of(y), ON(S(2))) ? 0 : -1;
 }
+
+/* Rows that see nothing are 0, as in one process. */
+static int no_places(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(3), NULL);
+    mesh_dtensor *x[3] = { input(m, SHAPE(4, 3), MESH_F64, ON(R), 1), input(m, SHAPE(0, 3), MESH_F64, ON(S(0)), 2),
+                           input(m, SHAPE(0, 2), MESH_F64, ON(S(0)), 3) };
+    mesh_dtensor *y = mesh_scaled_dot_product_attention(x[0], x[1], x[2], .is_causal = true);
+    REQUIRE(y != NULL && mesh_backward(mesh_sum(y)) == 0);
+    REQUIRE_NEAR(mesh_item(mesh_norm(y, 2)), 0, 0);
+    REQUIRE_NEAR(mesh_item(mesh_norm(mesh_grad(x[0]), 2)), 0, 0);
+    return mesh_grad(x[1]) != NULL && mesh_grad(x[2]) != NULL ? 0 : -1;
+}
+
+START_TEST(no_places_are_no_trouble)
+{
+    ranks_run(3, no_places, NULL);
+}
+END_TEST
 
 START_TEST(whichever_is_fewer_bytes_moves)
 {
@@ -270,6 +296,7 @@ Suite *test_suite(void)
     tcase_add_test(t, each_rank_attends_to_its_own_places);
     tcase_add_test(t, places_spread_over_several_mesh_dims);
     tcase_add_test(t, whichever_is_fewer_bytes_moves);
+    tcase_add_test(t, no_places_are_no_trouble);
     suite_add_tcase(s, t);
     return s;
 }
