@@ -4,9 +4,12 @@
  *                  a and result         rows       M        a -> sum over its own letters -> [B, M, K]
  *                  b and result         columns    N        b -> sum over its own letters -> [B, K, N]
  *                  a and b              summed     K        [B, M, K] [B, K, N] -> [B, M, N] -> order of the result
+ *
+ * What lies in that order already is used as it is; the rest is copied.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/einsum.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -94,6 +97,11 @@ static struct mesh_tensor *without_own(const struct mesh_tensor *t, const struct
     return sum;
 }
 
+static bool is_same(const struct letters *x, const struct letters *y)
+{
+    return x->n == y->n && memcmp(x->at, y->at, (size_t)x->n) == 0;
+}
+
 /* t with its dims in the order of `to`. */
 static int permute(const struct mesh_tensor *t, const struct letters *from, const struct letters *to,
                    struct mesh_tensor *out)
@@ -112,6 +120,11 @@ static struct mesh_tensor *arranged(const struct mesh_tensor *t, struct letters 
     struct mesh_tensor *sum = own->n > 0 ? without_own(t, own, &letters) : NULL, *out = NULL, *view = NULL;
     if (own->n > 0 && sum == NULL) {
         return NULL;
+    }
+    if (is_same(&letters, to)) { /* which is only read */
+        view = tensor_share(sum != NULL ? sum : (struct mesh_tensor *)(uintptr_t)t, flat);
+        tensor_unref(sum);
+        return view;
     }
     mesh_shape shape = { .ndim = to->n };
     const struct mesh_tensor *from = sum != NULL ? sum : t;
@@ -143,11 +156,13 @@ static int multiply(const struct mesh_tensor *x, const struct mesh_tensor *y, me
                     const struct letters *from, const struct letters *to, struct mesh_tensor *out)
 {
     struct op_attr none = { .mode = 0 };
-    struct mesh_tensor *product = tensor_new(MESH_SHAPE(x->shape.dim[0], x->shape.dim[1], y->shape.dim[2]), x->dtype);
+    bool is_in_place = is_same(from, to);
+    mesh_shape stack = MESH_SHAPE(x->shape.dim[0], x->shape.dim[1], y->shape.dim[2]);
+    struct mesh_tensor *product = is_in_place ? tensor_share(out, stack) : tensor_new(stack, x->dtype);
     struct mesh_tensor *view = product == NULL ? NULL : tensor_share(product, shape);
     int r = view == NULL ? err_status() : 0;
     r = r < 0 ? r : k_matmul(&(struct kernel_call){ .in = { x, y }, .out = { product }, .attr = &none });
-    r = r < 0 ? r : permute(view, from, to, out);
+    r = r < 0 || is_in_place ? r : permute(view, from, to, out);
     tensor_unref(view);
     tensor_unref(product);
     return r;

@@ -6,6 +6,9 @@
  * saved.  A pending x takes only what its reduction lets through (see the form without the underscore); x += y brings y to parts
  * of the same kind, so that y counts once.
  *
+ * The result is computed beside x and then written over it, so that a call that fails leaves x as it was: memory for as much
+ * again, freed when the call returns.
+ *
  * Errors common to all: NULL: MESH_ESTATE when an input requires a gradient and gradients are recorded (mesh_grad_enable);
  * MESH_EINVAL when x is pending and its parts cannot be changed one by one, when the other input is pending where x is not, or
  * when the result is of a higher kind than x's dtype; MESH_ESHAPE when x cannot hold the result's shape; all before any traffic,

@@ -32,6 +32,9 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
  * Placements  any letter may be sharded, where it stands in both inputs on both: a letter of the result gives a result
  *             sharded there, another one Partial(sum).  One input Partial(sum) or Partial(avg), the other Replicate: the
  *             result alike.
+ * Cost        one product of matrices for each value of the letters that all three have.  Scratch: a copy of an input whose letters
+ *             stand in another order than theirs, its own, the summed ones (the second: the summed ones, its own), and of a result
+ *             in another order than theirs, the first's, the second's; none for "bmk,bkn->bmn".
  * Errors      MESH_EINVAL for an equation that is none; MESH_ESHAPE; MESH_EUNSUPPORTED for bool. */
 MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_dtensor *b);
 
@@ -56,8 +59,8 @@ typedef struct mesh_conv2d_options {
  *             Replicate on these mesh dims, and on all others the above holds.  Strided shards of the batch and of channels, where
  *             these are of one group: as plain ones; all others are redistributed to plain ones.
  * Cost        rows split: one all_to_all of what is fetched; columns: another one.  Backward likewise for each gradient, and
- *             that of the weight is Partial(sum).  Scratch of c / groups kh kw numbers for each place of one image of the
- *             result.
+ *             that of the weight is Partial(sum).  Scratch of c / groups kh kw numbers for each place of the result that is
+ *             worked on: at most 4 MiB, or 64 places.
  * Errors      MESH_ESHAPE; MESH_EINVAL for a stride or a dilation below 0, a padding below 0, groups that do not divide the
  *             channels; MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, mesh_dtensor *bias,
@@ -65,7 +68,7 @@ MESH_API mesh_dtensor *mesh_conv2d_opt(mesh_dtensor *x, mesh_dtensor *weight, me
 #define mesh_conv2d(x, weight, ...)        mesh_conv2d_((x), (weight), __VA_ARGS__, .size = sizeof(mesh_conv2d_options))
 #define mesh_conv2d_(x, weight, bias, ...) mesh_conv2d_opt((x), (weight), (bias), &(mesh_conv2d_options){ __VA_ARGS__ })
 
-typedef struct mesh_attention_options {
+typedef struct MESH_BY_NAME mesh_attention_options {
     size_t size;
     bool is_causal; /* row i of q sees places 0 to first + i of k only */
     double scale;   /* of q k'; 0: 1 / sqrt(e) */

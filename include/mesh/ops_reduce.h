@@ -118,6 +118,8 @@ MESH_API mesh_dtensor *mesh_cumsum(mesh_dtensor *x, int dim);
  * largest.  Either pointer may be NULL; on failure both become NULL.
  *
  * Placements  shards of the other dims are kept; one of dim is redistributed first.
+ * Cost        scratch of 48 bytes per element of one line.  The indices are kept for the gradient; else one that nobody asks for
+ *             is freed.
  * Errors      MESH_EINVAL when dim is out of range.
  * Gradient    of the values: back to where each came from. */
 MESH_API void mesh_sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor **ret_values,

@@ -60,6 +60,7 @@ static mesh_dtensor *top(mesh_dtensor *x)
     C( addmm,                    4,  5,       3,  2,  mesh_addmm(x, x, x) )                                           \
     C( linear,                   2,  1,       3,  0,  mesh_linear(x, x, NULL) )                                       \
     C( einsum,                   6,  6,       9,  7,  mesh_einsum("ab,bc->ca", x, x) )                                \
+    C( einsum_in_order,          1,  2,       3,  0,  mesh_einsum("ab,bc->ac", x, x) )                                \
     C( conv2d,                   8,  8,       8,  8,  mesh_conv2d(g->image, g->filter, g->bias) )                     \
     C( attention,                5,  6,       6,  1,  mesh_scaled_dot_product_attention(x, x, x) )                    \
     C( transpose,                0,  0,       0,  0,  mesh_transpose(x, 0, 1) )                                       \

@@ -85,12 +85,51 @@ START_TEST(a_redistribution_holds_its_result_and_what_it_packs)
 }
 END_TEST
 
+/* --- large ones ------------------------------------------------------------------------------------------------------- */
+
+#define LARGE       4096
+#define LARGE_BYTES ((int64_t)LARGE * LARGE * 4) /* 64 MiB */
+#define SCRATCH     ((int64_t)1 << 20)           /* of both ranks, however large the tensor is */
+
+static int gather_large(void *arg)
+{
+    bool is_async = *(const bool *)arg;
+    mesh_placements rows = MESH_PLACEMENTS(mesh_shard(0)), whole = MESH_PLACEMENTS(mesh_replicate());
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(2), NULL);
+    mesh_dtensor *x = mesh_full(MESH_SHAPE(LARGE, LARGE), 7, m, rows);
+    for (int round = 0; round < 2; round++) {
+        mesh_scope *scope = mesh_scope_begin();
+        REQUIRE(x != NULL && mesh_barrier(mesh_world()) == 0);
+        size_t before = mem_in_use();
+        mem_peak_reset();
+        REQUIRE(mesh_barrier(mesh_world()) == 0);
+        mesh_dtensor *y = is_async ? mesh_redistribute_async(x, whole) : mesh_redistribute(x, whole);
+        mesh_tensor *local = mesh_to_local(y); /* waits for the elements */
+        REQUIRE(local != NULL && mesh_barrier(mesh_world()) == 0);
+        int64_t scratch = (int64_t)mem_peak() - (int64_t)before - 2 * LARGE_BYTES;
+        if (round > 0 && scratch > SCRATCH) {
+            return ranks_complain(__FILE__, __LINE__, "%lld bytes beside the results", (long long)scratch);
+        }
+        REQUIRE(((const float *)mesh_tensor_data(local))[LARGE * LARGE - 1] == 7);
+        REQUIRE(mesh_scope_end(scope) == 0);
+    }
+    return 0;
+}
+
+START_TEST(shards_of_64_mib_made_whole_take_the_result_and_a_bounded_scratch)
+{
+    bool is_async = _i == 1;
+    ranks_run(2, gather_large, &is_async);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("memory of redistributions");
     TCase *t = tcase_create("memory of redistributions");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, a_redistribution_holds_its_result_and_what_it_packs, 0, (int)ARRAY_SIZE(peaks));
+    tcase_add_loop_test(t, shards_of_64_mib_made_whole_take_the_result_and_a_bounded_scratch, 0, 2);
     suite_add_tcase(s, t);
     return s;
 }
