@@ -58,16 +58,37 @@ static void matmul(struct grad_call *c)
 }
 const struct gradient g_matmul = { matmul, { NEEDS_IN1, NEEDS_IN0 } };
 
+/* dy as it is on a mesh dim that y = x w' is split over by its inputs: whatever is pending there is reduced once, and not by each
+ * of the gradients. */
+static mesh_dtensor *reduced_once(const struct grad_call *c)
+{
+    mesh_placements p = c->dy->placements;
+    const mesh_placements *x = &c->node->in_placements[0], *w = &c->node->in_placements[1];
+    int last = c->node->in_shape[0].ndim - 1;
+    for (int d = 0; d < p.n; d++) {
+        if (p.at[d].kind != MESH_IS_PARTIAL || !c->wants[0] || !c->wants[1]) {
+            continue;
+        }
+        if (x->at[d].kind == MESH_IS_SHARD && x->at[d].dim < last) {
+            p.at[d] = x->at[d];
+        } else if (w->at[d].kind == MESH_IS_SHARD) {
+            p.at[d] = w->at[d].dim == 0 ? mesh_shard(last) : mesh_replicate();
+        }
+    }
+    return dtensor_redistribute(c->dy, &p);
+}
+
 static void linear(struct grad_call *c)
 {
+    mesh_dtensor *dy = reduced_once(c);
     if (c->wants[0]) {
-        c->dx[0] = grad_op2(OP_linear_grad_input, c->dy, c->node->in[1], NULL);
+        c->dx[0] = grad_op2(OP_linear_grad_input, dy, c->node->in[1], NULL);
     }
     if (c->wants[1]) {
-        c->dx[1] = grad_op2(OP_linear_grad_weight, c->dy, c->node->in[0], NULL);
+        c->dx[1] = grad_op2(OP_linear_grad_weight, dy, c->node->in[0], NULL);
     }
     if (c->wants[2]) {
-        c->dx[2] = grad_sum_to(c->dy, c->node->in_shape[2]);
+        c->dx[2] = grad_sum_to(dy, c->node->in_shape[2]);
     }
 }
 const struct gradient g_linear = { linear, { NEEDS_IN1, NEEDS_IN0, 0 } };

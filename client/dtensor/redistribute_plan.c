@@ -157,9 +157,17 @@ static void add_candidate(struct search *s, int i, mesh_placement p)
     s->candidate[i][s->n_candidates[i]++] = p;
 }
 
-static void find_candidates(struct search *s, const mesh_placements *from, const mesh_placements *to)
+static void number_states(struct search *s)
 {
     s->n_states = 1;
+    for (int i = s->ndim - 1; i >= 0; i--) {
+        s->stride[i] = s->n_states;
+        s->n_states *= s->n_candidates[i];
+    }
+}
+
+static void find_candidates(struct search *s, const mesh_placements *from, const mesh_placements *to)
+{
     for (int i = 0; i < s->ndim; i++) {
         s->n_candidates[i] = 0;
         add_candidate(s, i, from->at[i]);
@@ -173,12 +181,8 @@ static void find_candidates(struct search *s, const mesh_placements *from, const
                 add_candidate(s, i, mesh_shard(d));
             }
         }
-        s->n_states *= s->n_candidates[i];
     }
-    for (int i = s->ndim - 1, stride = 1; i >= 0; i--) {
-        s->stride[i] = stride;
-        stride *= s->n_candidates[i];
-    }
+    number_states(s);
 }
 
 static mesh_placements decode(const struct search *s, int state)
@@ -463,19 +467,14 @@ static mesh_placement stand_in(mesh_placement now, mesh_placement p)
 
 static void find_grid_candidates(struct search *s, const mesh_placements *from, const struct layout_grid *g)
 {
-    s->n_states = 1;
     for (int i = 0; i < s->ndim; i++) {
         add_candidate(s, i, from->at[i]);
         add_candidate(s, i, mesh_replicate());
         for (int k = 0; k < g->n[i]; k++) {
             add_candidate(s, i, stand_in(from->at[i], g->at[i][k]));
         }
-        s->n_states *= s->n_candidates[i];
     }
-    for (int i = s->ndim - 1, stride = 1; i >= 0; i--) {
-        s->stride[i] = stride;
-        stride *= s->n_candidates[i];
-    }
+    number_states(s);
 }
 
 static int64_t elements_of(const struct box *b)

@@ -38,7 +38,7 @@ static const struct subject { /* extents that no mesh below cuts too thin */
 static const struct grid {
     int ndim, size[MESH_MAX_MESH_NDIM], n_tries;
     double most; /* what the choice may cost, by the least there is */
-} grids[] = { { 3, { 2, 2, 2 }, 8, 1 }, { 3, { 2, 3, 2 }, 8, 1 }, { 4, { 2, 2, 2, 2 }, 1, 1.25 } };
+} grids[] = { { 3, { 2, 2, 2 }, 5, 1 }, { 3, { 2, 3, 2 }, 5, 1 }, { 4, { 2, 2, 2, 2 }, 1, 1.25 } };
 
 struct trial {
     const struct grid *grid;

@@ -215,6 +215,28 @@ static mesh_module *norm(const struct how *h)
 {
     return new_norm(h);
 }
+/* Weights laid out by the program, no styles: x w' is reduced by the program, and what comes back pending once, for x, w and the
+ * bias together. */
+static mesh_dtensor *by_hand(void *self, mesh_dtensor *x)
+{
+    mesh_dtensor *y = run(self, 0, x);
+    y = mesh_redistribute(y, MESH_PLACEMENTS(mesh_replicate()));
+    return run(self, 1, y);
+}
+static const mesh_module_class by_hand_class = { "by hand", by_hand, free };
+
+static mesh_placements rows_or_columns(const char *parameter, mesh_shape shape, void *user)
+{
+    (void)user;
+    bool is_first = parameter[0] == 'a';
+    return is_first && shape.ndim == 1 ? MESH_PLACEMENTS(mesh_replicate()) : MESH_PLACEMENTS(mesh_shard(is_first));
+}
+static mesh_module *laid_out_by_hand(const struct how *h)
+{
+    mesh_module *m = MAKE(&by_hand_class, { "a", new_linear(h, WIDTH, WIDTH) }, { "b", new_linear(h, WIDTH, WIDTH) });
+    return mesh_distribute_module(m, rows_or_columns, NULL, NULL, NULL) < 0 ? NULL : m;
+}
+
 static mesh_module *table_by_columns(const struct how *h)
 {
     return MAKE(&lookup_class, { "table", styled(h, mesh_nn_embedding(h->mesh, CLASSES, WIDTH), mesh_colwise()) });
@@ -257,6 +279,7 @@ static const struct test_case {
       .backward = { .all_gather = 1 } },
     { "classes by columns", parallel_loss, .forward = { .small = 3 }, .backward = { .all_reduce = 1 } },
     { "transformer with loss", model, .forward = { 4, .small = 3 }, .backward = { 5 } },
+    { "rowwise, then colwise, by hand", laid_out_by_hand, .ends_split = true, .forward = { 1 }, .backward = { 1 } },
     /* a pair is one all_reduce each way */
     { "mlp", new_mlp, .forward = { 1 }, .backward = { 1 } },
     { "x + mlp(x)", mlp_bare, .forward = { 1 }, .backward = { 1 } },
