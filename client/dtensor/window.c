@@ -201,7 +201,7 @@ static void choose(const struct window *w, mesh_dtensor *const *in, const struct
     for (int m = 0; m < out.n; m++) {
         if ((w->mesh_dims >> m & 1U) != 0) {
             out.at[m] = mesh_shard(w->dim + w->lead);
-        } else if (out.at[m].kind == MESH_IS_SHARD) {
+        } else if (placement_is_shard(out.at[m])) {
             out.at[m].dim += w->lead;
         }
     }

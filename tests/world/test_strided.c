@@ -458,6 +458,23 @@ START_TEST(strided_shards_are_printed_compared_and_drawn)
 }
 END_TEST
 
+/* The last dim is repeated and split; the strided one in front of it only moves on. */
+static int repeats(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_of(2, 2);
+    mesh_dtensor *x = mesh_randn(MESH_SHAPE(8, 2), m, ON(R, R), .dtype = MESH_F64, .seed = 1);
+    mesh_dtensor *y = mesh_repeat(mesh_redistribute(x, ON(SS(0, 2), S(1))), MESH_SHAPE(3, 1, 3));
+    REQUIRE(lies(y, ON(SS(1, 2), S(2))));
+    return same_values(y, mesh_repeat(x, MESH_SHAPE(3, 1, 3)));
+}
+
+START_TEST(a_repeat_into_more_dims_takes_strided_shards_along)
+{
+    ranks_run(4, repeats, NULL);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("strided shards");
@@ -471,6 +488,7 @@ Suite *test_suite(void)
                         (int)ARRAY_SIZE(layouts));
     tcase_add_loop_test(t, strided_shards_are_made_as_others_are, 0, (int)ARRAY_SIZE(layouts));
     tcase_add_test(t, strided_shards_are_printed_compared_and_drawn);
+    tcase_add_test(t, a_repeat_into_more_dims_takes_strided_shards_along);
     suite_add_tcase(s, t);
     return s;
 }
