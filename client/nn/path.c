@@ -58,28 +58,35 @@ static const char *names_text(const mesh_module *m, bool has_parameters, char *b
 static int not_found(const mesh_module *at, const char *what, const char *path, const char *part)
 {
     char names[160];
-    return err_set(MESH_ENOTFOUND, "no %s \"%s\": there is no \"%s\"; there are: %s", what, path, part,
+    return err_set(MESH_ENOTFOUND, "no %s \"%.48s\": there is no \"%.24s\"; there are: %s", what, path, part,
                    names_text(at, strcmp(what, "parameter") == 0, names, sizeof names));
+}
+
+/* Reads the part that a path begins with; *ret_rest: what follows its dot, NULL where the path ends.  false: it is too long. */
+static bool read_part(const char *path, char part[PART_BYTES], const char **ret_rest)
+{
+    size_t n = strcspn(path, ".");
+    snprintf(part, PART_BYTES, "%.*s", (int)(n < PART_BYTES ? n : PART_BYTES - 1), path);
+    *ret_rest = path[n] == '.' ? path + n + 1 : NULL;
+    return n < PART_BYTES;
 }
 
 /* Down the parts of the path but, if is_parameter, the last, which ret_last becomes. */
 static mesh_module *descend(mesh_module *root, const char *path, bool is_parameter, const char **ret_last)
 {
-    const char *what = is_parameter ? "parameter" : "module";
     mesh_module *at = root;
-    while (*path != '\0' && !(is_parameter && strchr(path, '.') == NULL)) {
+    const char *rest = *path == '\0' && !is_parameter ? NULL : path;
+    while (rest != NULL && !(is_parameter && strchr(rest, '.') == NULL)) {
         char part[PART_BYTES];
-        size_t n = strcspn(path, ".");
-        int written = snprintf(part, sizeof part, "%.*s", (int)(n < sizeof part ? n : sizeof part - 1), path);
-        mesh_module *child = written < 0 || n >= sizeof part ? NULL : module_child(at, part);
+        bool is_name = read_part(rest, part, &rest);
+        mesh_module *child = is_name ? module_child(at, part) : NULL;
         if (child == NULL) {
-            not_found(at, what, path, part);
+            not_found(at, is_parameter ? "parameter" : "module", path, part);
             return NULL;
         }
         at = child;
-        path += n + (path[n] == '.' ? 1 : 0);
     }
-    *ret_last = path;
+    *ret_last = rest;
     return at;
 }
 

@@ -52,9 +52,10 @@ static int step(const module_list *from, const char *part, module_list *to)
 static int next_part(const char *pattern, const char **inout_rest, char *part)
 {
     size_t n = strcspn(*inout_rest, ".");
-    if (n == 0 || n >= PART_BYTES) {
-        return err_set(MESH_EINVAL, "the module path \"%s\" has a part that is %s", pattern,
-                       n == 0 ? "empty" : "longer than 127 bytes");
+    bool is_empty = n == 0 || strcmp(*inout_rest + n, ".") == 0;
+    if (is_empty || n >= PART_BYTES) {
+        return err_set(MESH_EINVAL, "the module path \"%.80s\" has a part that is %s", pattern,
+                       is_empty ? "empty" : "longer than 127 bytes");
     }
     memcpy(part, *inout_rest, n);
     part[n] = '\0';
@@ -70,8 +71,8 @@ static int descend(const char *pattern, const char **inout_rest, module_list *in
     int r = next_part(pattern, inout_rest, part);
     r = r < 0 ? r : step(inout_at, part, &below);
     if (r == 0 && below.n == 0) {
-        r = err_set(MESH_ENOTFOUND, "no module matches \"%s\": \"%s\" fits no child there; there are: %s", pattern,
-                    part, children_text(inout_at, names, sizeof names));
+        r = err_set(MESH_ENOTFOUND, "no module matches \"%.48s\": \"%.24s\" fits no child there; there are: %s",
+                    pattern, part, children_text(inout_at, names, sizeof names));
     }
     VEC_FINI(inout_at);
     *inout_at = below;

@@ -201,6 +201,16 @@ static int paths(void *arg)
         REQUIRE(mesh_last_error()->status == MESH_ENOTFOUND && strstr(mesh_last_error()->message, "there are") != NULL);
         mesh_scope_end(scope);
     }
+    char far[400] = "blocks.";
+    memset(far + 7, 'x', sizeof far - 8);
+    const char *const nowhere[] = {
+        "blocks.", ".", ".blocks", "blocks..0", "blocks.0.%n%s", "blocks.0.up.weight", far
+    };
+    for (size_t i = 0; i < sizeof nowhere / sizeof nowhere[0]; i++) {
+        mesh_scope *scope = mesh_scope_begin();
+        REQUIRE(mesh_module_at(root, nowhere[i]) == NULL && mesh_scope_end(scope) == MESH_ENOTFOUND);
+        REQUIRE(strstr(mesh_last_error()->message, "; there are: ") != NULL);
+    }
     return 0;
 }
 START_TEST(a_path_leads_to_a_module_and_to_a_parameter)

@@ -195,6 +195,7 @@ static int misfits(void *arg)
         { "tp", "*", "gelu", 1, MESH_EUNSUPPORTED },
         { "tp", "up", "no style", 77, MESH_EINVAL },
         { "tp", "up..x", "empty", 1, MESH_EINVAL },
+        { "tp", "up.", "empty", 1, MESH_EINVAL },
     };
     mesh_device_mesh *m = mesh_init_device_mesh("cpu", SHAPE(1, 1), MESH_NAMES("dp", "tp"));
     mesh_module *net = network(m);
