@@ -104,6 +104,7 @@ int main(int argc, char **argv)
     signal(SIGALRM, last_words);
     signal(SIGSEGV, last_words);
     signal(SIGABRT, last_words);
+    signal(SIGFPE, last_words);
     if (is_job && join() < 0) {
         return EXIT_FAILURE;
     }
