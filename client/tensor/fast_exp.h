@@ -1,4 +1,4 @@
-/* client/tensor/fast_exp.h - exp and what is made of it, in loops that the compiler can make vector loops: see fast_math.h.
+/* client/tensor/fast_exp.h - exp and what is made of it, in loops that the compiler can make vector loops.
  *
  *     exp      x = k ln 2 + r, |r| <= ln 2 / 2;  p = exp(r) - 1 = r + r^2 E(r);  exp(x) = 2^k (1 + p)
  *     expm1    2^k p + (2^k - 1)
@@ -13,6 +13,7 @@
 
 #include "base/float_bits.h"
 #include "base/vector.h"
+#include "tensor/horner.h"
 
 #define F32_TO_WHOLE 0x1.8p23F /* adding it rounds to whole numbers, which then stand in the low bits */
 #define F64_TO_WHOLE 0x1.8p52
@@ -27,11 +28,7 @@ struct exp_f32 {
 /* exp(r) - 1 */
 VECTOR_INLINE float exp_rest_f32(float r)
 {
-    float e = 0x1.6d711p-10F;
-    e = fmaf(e, r, 0x1.1226f2p-7F);
-    e = fmaf(e, r, 0x1.5554c8p-5F);
-    e = fmaf(e, r, 0x1.5554b2p-3F);
-    e = fmaf(e, r, 0.5F);
+    float e = HORNER_F32(r, 0x1.6d711p-10F, 0x1.1226f2p-7F, 0x1.5554c8p-5F, 0x1.5554b2p-3F, 0.5F);
     return fmaf(e, r * r, r);
 }
 
@@ -94,16 +91,9 @@ struct exp_f64 {
 /* exp(r) - 1 */
 VECTOR_INLINE double exp_rest_f64(double r)
 {
-    double e = 0x1.af390ba7e6f47p-26;
-    e = fma(e, r, 0x1.2891d4ffbb0f9p-22);
-    e = fma(e, r, 0x1.71de0d85293b8p-19);
-    e = fma(e, r, 0x1.a019b8ca26fcfp-16);
-    e = fma(e, r, 0x1.a01a01a7cebcdp-13);
-    e = fma(e, r, 0x1.6c16c1789d1d7p-10);
-    e = fma(e, r, 0x1.11111111109a6p-7);
-    e = fma(e, r, 0x1.5555555553d37p-5);
-    e = fma(e, r, 0x1.5555555555556p-3);
-    e = fma(e, r, 0.5);
+    double e = HORNER_F64(r, 0x1.af390ba7e6f47p-26, 0x1.2891d4ffbb0f9p-22, 0x1.71de0d85293b8p-19, 0x1.a019b8ca26fcfp-16,
+                          0x1.a01a01a7cebcdp-13, 0x1.6c16c1789d1d7p-10, 0x1.11111111109a6p-7, 0x1.5555555553d37p-5,
+                          0x1.5555555555556p-3, 0.5);
     return fma(e, r * r, r);
 }
 

@@ -1,4 +1,4 @@
-/* client/tensor/fast_log.h - logarithms in loops that the compiler can make vector loops: see fast_math.h.
+/* client/tensor/fast_log.h - logarithms in loops that the compiler can make vector loops.
  *
  *     x = 2^k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2)
  *     log    f32: k ln 2 + f - f^2 / 2 + f^3 L(f)
@@ -18,15 +18,8 @@
 
 VECTOR_INLINE float log_sum_f32(float k, float f)
 {
-    float l = -0x1.38ba38p-4F;
-    l = fmaf(l, f, 0x1.055ca2p-3F);
-    l = fmaf(l, f, -0x1.0d84ecp-3F);
-    l = fmaf(l, f, 0x1.22d9e8p-3F);
-    l = fmaf(l, f, -0x1.547248p-3F);
-    l = fmaf(l, f, 0x1.99a00ap-3F);
-    l = fmaf(l, f, -0x1.000226p-2F);
-    l = fmaf(l, f, 0x1.555554p-2F);
-    l = fmaf(l, f, -0.5F);
+    float l = HORNER_F32(f, -0x1.38ba38p-4F, 0x1.055ca2p-3F, -0x1.0d84ecp-3F, 0x1.22d9e8p-3F, -0x1.547248p-3F,
+                         0x1.99a00ap-3F, -0x1.000226p-2F, 0x1.555554p-2F, -0.5F);
     return fmaf(k, 0x1.62e43p-1F, fmaf(f * f, l, f));
 }
 
@@ -61,22 +54,16 @@ VECTOR_INLINE float log1p_f32(float x)
 VECTOR_INLINE float softplus_f32(float x)
 {
     float size = fabsf(x), e = exp_joined_f32(exp_parts_f32(size > 104.0F ? -104.0F : -size), 0x1p-64F);
-    float s = e / (2.0F + e), z = s * s, twice = s + s, a = 0x1.1ef86ep-3F;
-    a = fmaf(a, z, 0x1.1eb616p-3F);
-    a = fmaf(a, z, 0x1.99d27ap-3F);
-    a = fmaf(a, z, 0x1.5555p-2F);
+    float s = e / (2.0F + e), z = s * s, twice = s + s;
+    float a = HORNER_F32(z, 0x1.1ef86ep-3F, 0x1.1eb616p-3F, 0x1.99d27ap-3F, 0x1.5555p-2F);
     return fmaf(twice * z, a, twice) + (x < 0 ? 0.0F : x);
 }
 
 VECTOR_INLINE double log_sum_f64(double k, double f)
 {
-    double s = f / (2.0 + f), z = s * s, l = 0x1.2f0581df70237p-3;
-    l = fma(l, z, 0x1.39a1b7c0d6701p-3);
-    l = fma(l, z, 0x1.74663f04ff4f0p-3);
-    l = fma(l, z, 0x1.c71c5208d9a05p-3);
-    l = fma(l, z, 0x1.24924941f1b12p-2);
-    l = fma(l, z, 0x1.999999997fdb2p-2);
-    l = fma(l, z, 0x1.5555555555592p-1);
+    double s = f / (2.0 + f), z = s * s;
+    double l = HORNER_F64(z, 0x1.2f0581df70237p-3, 0x1.39a1b7c0d6701p-3, 0x1.74663f04ff4f0p-3, 0x1.c71c5208d9a05p-3,
+                          0x1.24924941f1b12p-2, 0x1.999999997fdb2p-2, 0x1.5555555555592p-1);
     double low = fma(-s, fma(-z, l, f), k * 0x1.abc9e3b39803fp-56); /* ln 2 in two parts */
     return fma(k, 0x1.62e42fefa39efp-1, f + low);
 }
@@ -117,16 +104,10 @@ VECTOR_INLINE double log1p_f64(double x)
 VECTOR_INLINE double softplus_f64(double x)
 {
     double size = fabs(x), e = exp_joined_f64(exp_parts_f64(size > 746.0 ? -746.0 : -size), 0x1p-512);
-    double s = e / (2.0 + e), z = s * s, twice = s + s, a = 0x1.5ba7f88e9744dp-4;
-    a = fma(a, z, 0x1.56a1f6f4c747ep-5);
-    a = fma(a, z, 0x1.ef9cdd69f68a8p-5);
-    a = fma(a, z, 0x1.106bdcd352db5p-4);
-    a = fma(a, z, 0x1.3b1d83514f415p-4);
-    a = fma(a, z, 0x1.745cb8a6661d7p-4);
-    a = fma(a, z, 0x1.c71c73f58f87bp-4);
-    a = fma(a, z, 0x1.24924920ebc2fp-3);
-    a = fma(a, z, 0x1.999999999f821p-3);
-    a = fma(a, z, 0x1.555555555553cp-2);
+    double s = e / (2.0 + e), z = s * s, twice = s + s;
+    double a = HORNER_F64(z, 0x1.5ba7f88e9744dp-4, 0x1.56a1f6f4c747ep-5, 0x1.ef9cdd69f68a8p-5, 0x1.106bdcd352db5p-4,
+                          0x1.3b1d83514f415p-4, 0x1.745cb8a6661d7p-4, 0x1.c71c73f58f87bp-4, 0x1.24924920ebc2fp-3,
+                          0x1.999999999f821p-3, 0x1.555555555553cp-2);
     return fma(twice * z, a, twice) + (x < 0 ? 0.0 : x);
 }
 

@@ -1,10 +1,12 @@
-/* client/tensor/fast_pow.h - powers in loops that the compiler can make vector loops: see fast_math.h.
+/* client/tensor/fast_pow.h - powers in loops that the compiler can make vector loops.
  *
  *     |x|^y = exp(y log |x|), whose logarithm needs more digits than the result:
- *     f32   in f64:  log2 |x| = k + s P(s^2) with s = f / (2 + f), x = 2^k (1 + f) as in fast_log.h;  2^t = 2^round(t) E(t - round(t))
+ *     f32   in f64:  log2 |x| = k + s P(s^2) with s = f / (2 + f), x = 2^k (1 + f) as in fast_log.h;
+ *           2^t = 2^round(t) E(t - round(t))
  *     f64   in pairs high + low:  log(1 + f) = 2 s + s w, w = 2/3 z + z^2 Q(z), z = s^2
  *
- * A sum of two numbers, the greater first, and what it lost: h = a + b, l = (a - h) + b.  Of a product: h = a b, l = fma(a, b, -h).
+ * A sum of two numbers, the greater first, and what it lost: h = a + b, l = (a - h) + b.
+ * Of a product: h = a b, l = fma(a, b, -h).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_FAST_POW_H
 #define TENSOR_FAST_POW_H
@@ -28,24 +30,18 @@ POW_ENDS(double, f64, fabs, rint, copysign)
 VECTOR_INLINE double log2_coarse_f64(double x)
 {
     uint64_t bits = double_bits(x), k = (bits - F64_SQRT_HALF) & 0xfff0000000000000U;
-    double f = double_of_bits(bits - k) - 1.0, s = f / (2.0 + f), z = s * s, l = 0x1.5ce7cd8f69a61p-2;
-    l = fma(l, z, 0x1.a58d8fc49d905p-2);
-    l = fma(l, z, 0x1.27777fda50da3p-1);
-    l = fma(l, z, 0x1.ec709d12e192ap-1);
-    l = fma(l, z, 0x1.71547652bede5p+1);
+    double f = double_of_bits(bits - k) - 1.0, s = f / (2.0 + f), z = s * s;
+    double l = HORNER_F64(z, 0x1.5ce7cd8f69a61p-2, 0x1.a58d8fc49d905p-2, 0x1.27777fda50da3p-1, 0x1.ec709d12e192ap-1,
+                          0x1.71547652bede5p+1);
     return log_ends_f64(x, fma(s, l, whole_f64(k)));
 }
 
 /* 2^x to 29 bits, |x| < 1000. */
 VECTOR_INLINE double exp2_coarse_f64(double x)
 {
-    double shifted = x + F64_TO_WHOLE, r = x - (shifted - F64_TO_WHOLE), e = 0x1.41d31300f5f19p-13;
-    e = fma(e, r, 0x1.5f456c0ec936fp-10);
-    e = fma(e, r, 0x1.3b2dbbfe3ff74p-7);
-    e = fma(e, r, 0x1.c6aed4b4ed644p-5);
-    e = fma(e, r, 0x1.ebfbdadc2771ep-3);
-    e = fma(e, r, 0x1.62e430c7ef9cep-1);
-    e = fma(e, r, 0x1.0000000262159p+0);
+    double shifted = x + F64_TO_WHOLE, r = x - (shifted - F64_TO_WHOLE);
+    double e = HORNER_F64(r, 0x1.41d31300f5f19p-13, 0x1.5f456c0ec936fp-10, 0x1.3b2dbbfe3ff74p-7, 0x1.c6aed4b4ed644p-5,
+                          0x1.ebfbdadc2771ep-3, 0x1.62e430c7ef9cep-1, 0x1.0000000262159p+0);
     return e * double_of_bits((double_bits(shifted) << 52) + F64_ONE);
 }
 
@@ -70,13 +66,9 @@ VECTOR_INLINE struct log_pair_f64 log_pair_f64(double f)
 {
     double d = 2.0 + f, d_low = f - (d - 2.0), inverse = 1.0 / d;
     double s = f * inverse, s_low = (fma(-s, d, f) - s * d_low) * inverse;
-    double z = s * s, z_low = fma(s + s, s_low, fma(s, s, -z)), q = 0x1.0c18aed3ac556p-3;
-    q = fma(q, z, 0x1.0fbeebfedcc69p-3);
-    q = fma(q, z, 0x1.3b1c0e0843039p-3);
-    q = fma(q, z, 0x1.745cfad705558p-3);
-    q = fma(q, z, 0x1.c71c71f86eea5p-3);
-    q = fma(q, z, 0x1.2492492480812p-2);
-    q = fma(q, z, 0x1.99999999999bdp-2);
+    double z = s * s, z_low = fma(s + s, s_low, fma(s, s, -z));
+    double q = HORNER_F64(z, 0x1.0c18aed3ac556p-3, 0x1.0fbeebfedcc69p-3, 0x1.3b1c0e0843039p-3, 0x1.745cfad705558p-3,
+                          0x1.c71c71f86eea5p-3, 0x1.2492492480812p-2, 0x1.99999999999bdp-2);
     double first = z * 0x1.5555555555555p-1, more = z * z * q, w = first + more;
     double first_low =
         fma(z_low, 0x1.5555555555555p-1, fma(z, 0x1.5555555555555p-55, fma(z, 0x1.5555555555555p-1, -first)));

@@ -117,10 +117,11 @@ static const struct trig {
     double sign;
 } trigs[N_UNARY] = { [UNARY_sin] = { sin, cos, 1 }, [UNARY_cos] = { cos, sin, -1 } };
 
-#define MEND(D, T, U, unused)                                                                                          \
+/* count_t: of the element's size, which a vector loop counts in; enough for a CHUNK. */
+#define MEND(D, T, count_t)                                                                                            \
     static VECTOR_VALUE(bool, has_far_##D, (const T *x, int64_t n), (x, n))                                            \
     {                                                                                                                  \
-        int64_t far = 0;                                                                                               \
+        count_t far = 0;                                                                                               \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             far += fabs(x[i]) <= (T)TRIG_BOUND ? 0 : 1;                                                                \
         }                                                                                                              \
@@ -135,7 +136,8 @@ static const struct trig {
             }                                                                                                          \
         }                                                                                                              \
     }
-FLOAT_TYPES(MEND, 0)
+MEND(F32, float, int32_t)
+MEND(F64, double, int64_t)
 
 /* Mends what the row functions have made of elements beyond TRIG_BOUND. */
 static void mend(const struct mesh_tensor *out, const struct mesh_tensor *x, const struct mesh_tensor *dy, int64_t at,

@@ -5,7 +5,8 @@
  *         for (...)
  *     }
  *
- * defines add(), its parameters and then their names; VECTOR_VALUE one that returns something.  A call costs a load and a branch.
+ * defines add(), its parameters and then their names; VECTOR_VALUE one that returns something.  A call costs a load and a
+ * branch.
  * The versions compute the same bits: no compiler fuses a multiplication with an addition here (-ffp-contract=off), sums go
  * by lanes whose number is written in the source, and fma() is exact everywhere: one instruction where the vectors are
  * wider or the processor is no x86-64, a call of the C library (slow, and right) in the version for every x86-64.

@@ -15,8 +15,8 @@
 enum { ROWS = 3, COLUMNS = 421 };
 enum { N_GROUPS = 8 }; /* of subjects, a process each */
 
-/* A letter per tensor: m [ROWS, COLUMNS]   r [ROWS, 1]   c [COLUMNS]   l [ROWS]   0 []; after it may stand its dtype: b bool, i i64,
- * d f64.  Else it is the dtype that is tried. */
+/* A letter per tensor: m [ROWS, COLUMNS]   r [ROWS, 1]   c [COLUMNS]   l [ROWS]   0 []
+ * After it may stand its dtype: b bool, i i64, d f64.  Else it is the dtype that is tried. */
 struct subject {
     const char *name;
     kernel_fn kernel;
