@@ -6,6 +6,7 @@
 
 #include "autograd/promote.h"
 #include "autograd/public_call.h"
+#include "autograd/sharded.h"
 #include "base/dtype.h"
 #include "base/error.h"
 #include "core/scope.h"
@@ -33,11 +34,48 @@ static int check_tensor(const char *what, const mesh_dtensor *x)
     return 0;
 }
 
+/* Drops with chance value[0] what draws under the key in index[]. */
+static struct fill mask_of(const struct op_attr *attr)
+{
+    double p = attr->value[0];
+    return (struct fill){ .kind = FILL_MASK,
+                          .a = p,
+                          .b = p < 1 ? 1 / (1 - p) : 0,
+                          .key = { (uint64_t)attr->index[0], (uint64_t)attr->index[1] } };
+}
+
+/* x where the mask is not 0, scaled; a pending x in parts.  NULL: error set. */
+static mesh_dtensor *masked(mesh_dtensor *x, const struct op_attr *attr)
+{
+    struct fill mask = mask_of(attr);
+    mesh_placements p = x->placements;
+    for (int d = 0; d < p.n; d++) {
+        p.at[d] = p.at[d].kind == MESH_IS_PARTIAL ? mesh_replicate() : p.at[d];
+    }
+    return grad_op2(OP_mul, x, dtensor_filled(x->shape, x->dtype, x->mesh, &p, &mask), NULL);
+}
+
+/* The mask is drawn again, not kept. */
+static void dropout_back(struct grad_call *c)
+{
+    c->dx[0] = masked(c->dy, &c->node->attr);
+}
+static const struct gradient g_dropout = { dropout_back, { 0 } };
+
+/* In f32 where x is of 16 bits, so that 1 / (1 - p) is not rounded to them. */
+static mesh_dtensor *dropout(mesh_dtensor *x, const struct op_attr *attr)
+{
+    bool is_half = x->dtype == MESH_F16 || x->dtype == MESH_BF16;
+    mesh_dtensor *wide = is_half ? cast_to(x, MESH_F32) : x;
+    struct tape_entry e = { .name = "dropout", .gradient = &g_dropout, .attr = attr, .n_in = 1, .in = &wide };
+    mesh_dtensor *y = wide == NULL ? NULL : recorded(&e, masked(wide, attr));
+    return y == NULL ? NULL : cast_to(y, x->dtype);
+}
+
 mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_options *o)
 {
-    mesh_dtensor *in[OP_MAX_INPUTS] = { x };
     const struct object *mark = scope_mark();
-    if (!public_enter(__func__, in, 1)) {
+    if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
     int r = check_float("dropout", x);
@@ -48,14 +86,9 @@ mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_opt
     if (r < 0) {
         return scope_fail(r);
     }
-    struct fill mask = { .kind = FILL_MASK, .a = p, .b = p < 1 ? 1 / (1 - p) : 0 };
-    mask.key = dtensor_next_key(x->mesh->session, o != NULL ? o->seed : 0);
-    bool is_half = x->dtype == MESH_F16 || x->dtype == MESH_BF16; /* 1 / (1 - p) is not rounded to 16 bits */
-    mesh_dtensor *y = NULL;
-    in[0] = is_half ? cast_to(x, MESH_F32) : x;
-    in[1] = in[0] == NULL ? NULL : dtensor_filled(x->shape, in[0]->dtype, x->mesh, &x->placements, &mask);
-    r = in[1] == NULL ? err_status() : ag_apply(OP_mul, in, NULL, &y);
-    y = r < 0 ? NULL : cast_to(y, x->dtype);
+    struct rng_key key = dtensor_next_key(x->mesh->session, o != NULL ? o->seed : 0);
+    struct op_attr attr = { .value = { p }, .index = { (int64_t)key.seed, (int64_t)key.call } };
+    mesh_dtensor *y = dropout(x, &attr);
     return public_result(mark, y != NULL ? y : scope_fail(err_status()));
 }
 

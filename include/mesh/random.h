@@ -22,7 +22,7 @@ typedef struct MESH_BY_NAME mesh_dropout_options {
  * A program that does not train leaves the call out.  The gradient goes through the same mask.
  *
  * Placements  y like x.  Partial is refused: a part has no share in whether the sum is dropped.
- * Cost        no traffic.  The mask, as large as x, is kept for the gradient.
+ * Cost        no traffic.  Nothing is kept for the gradient, which draws the mask again.
  * Errors      MESH_EINVAL when p is not in [0, 1]; MESH_EPLACEMENT for Partial; MESH_EUNSUPPORTED unless x is floating. */
 MESH_API mesh_dtensor *mesh_dropout_opt(mesh_dtensor *x, double p, const mesh_dropout_options *o);
 #define mesh_dropout_(x, p, ...) mesh_dropout_opt((x), (p), &(mesh_dropout_options){ __VA_ARGS__ })

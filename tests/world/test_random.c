@@ -191,6 +191,29 @@ START_TEST(case_rnd2_the_second_draw_does_not_depend_on_the_layout_of_the_first)
 END_TEST
 
 /* 157 drop: the gradient has the same mask; a pending input is refused */
+/* Of ones: what is left of them is the mask itself.  Backward from a gradient in any layout. */
+static int drop_back(void *arg)
+{
+    mesh_device_mesh *m = mesh_init_device_mesh("cpu", MESH_SHAPE(mesh_world_size()), NULL);
+    const mesh_placement p[] = { mesh_shard(0), mesh_shard(1), mesh_replicate() };
+    (void)arg;
+    for (int i = 0; i < 9; i++) {
+        mesh_dtensor *x = mesh_requires_grad(mesh_ones(MESH_SHAPE(7, 5), m, ON(p[i / 3])), true);
+        mesh_dtensor *y = mesh_dropout(x, 0.4), *dy = mesh_ones(MESH_SHAPE(7, 5), m, ON(p[i % 3]));
+        REQUIRE(mesh_backward_from(y, dy) == 0 && mesh_equal(mesh_grad(x), y));
+        mesh_dtensor *half = mesh_requires_grad(mesh_ones(MESH_SHAPE(7, 5), m, ON(p[i / 3]), .dtype = MESH_F16), true);
+        y = mesh_dropout(half, 0.4);
+        REQUIRE(mesh_backward_from(y, mesh_cast(dy, MESH_F16)) == 0 && mesh_equal(mesh_grad(half), y));
+    }
+    return 0;
+}
+
+START_TEST(the_gradient_of_dropout_goes_through_the_same_mask)
+{
+    ranks_run(3, drop_back, NULL);
+}
+END_TEST
+
 static int dropout(void *arg)
 {
     (void)arg;
@@ -434,6 +457,7 @@ Suite *test_suite(void)
     TCase *t = tcase_create("random");
     tcase_set_timeout(t, 60);
     tcase_add_loop_test(t, case_rnd_drop_every_mesh_and_layout_draws_the_bits_of_one_process, 0, N_PLACES);
+    tcase_add_test(t, the_gradient_of_dropout_goes_through_the_same_mask);
     tcase_add_test(t, case_rnd2_the_second_draw_does_not_depend_on_the_layout_of_the_first);
     tcase_add_test(t, random_numbers_of_16_bits_and_whole_ones);
     tcase_add_test(t, case_drop_what_is_kept_is_scaled_and_pending_sums_are_refused);
