@@ -230,6 +230,21 @@ static double uneven_part(double v, int64_t i, const struct cut *cut, const int 
     return rest;
 }
 
+/* The nearest number that a narrow integer holds. */
+static double held(double v, mesh_dtype t)
+{
+    switch (t) {
+    case MESH_I32:
+        return fmin(fmax(v, (double)INT32_MIN), (double)INT32_MAX);
+    case MESH_I8:
+        return fmin(fmax(v, (double)INT8_MIN), (double)INT8_MAX);
+    case MESH_U8:
+        return fmin(fmax(v, 0), (double)UINT8_MAX);
+    default:
+        return v;
+    }
+}
+
 /* Element i of the part, which is `element` of the whole. */
 static void set_part(struct mesh_tensor *t, int64_t i, int64_t element, double v, const struct cut *c, const int *at)
 {
@@ -237,7 +252,7 @@ static void set_part(struct mesh_tensor *t, int64_t i, int64_t element, double v
     for (int m = 0; m < c->ndim; m++) {
         if (c->p.at[m].kind == MESH_IS_PARTIAL) {
             v = uneven_part(v, element + 2 * c->salt, c, at, m, is_float);
-            v = t->dtype == MESH_U8 && c->p.at[m].op == MESH_MAX && v < 0 ? 0 : v;
+            v = c->p.at[m].op == MESH_MAX || c->p.at[m].op == MESH_MIN ? held(v, t->dtype) : v;
         }
     }
     tensor_set_number(t, i, v);

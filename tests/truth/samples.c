@@ -44,7 +44,9 @@ const struct sample samples[] = {
     { OP_mul_scalar, 1, { S(5, 3) }, .attr = { .value = { -3 } } },
     { OP_mul_scalar, 1, { S(5) }, .attr = { .value = { 0 } } },
     { OP_mul_scalar, 1, { S(5) }, { I64 }, .attr = { .value = { 3 } } },
+    { OP_mul_scalar, 1, { S(5) }, .attr = { .value = { INFINITY } } },
     { OP_add_scalar, 1, { S(5, 3) }, .attr = { .value = { 2.5 } } },
+    { OP_add_scalar, 1, { S(5) }, .attr = { .value = { INFINITY } } },
     { OP_add_scalar, 1, { S(5) }, { I64 }, .attr = { .value = { -4 } } },
     { OP_relu, 1, { S(5, 3) } },
     { OP_relu, 1, { S(7) }, { I64 } },
@@ -80,20 +82,20 @@ const struct sample samples[] = {
     { OP_conv2d_grad_weight, 2, { S(2, 6, 2, 2), S(2, 12, 4, 3) }, .attr = { .shape = S(6, 2, 2, 2), .dim = { 1, 1 }, .groups = 6, .dilation = { 2, 1 } } },
     { OP_conv2d_grad_input, 2, { S(2, 3, 3, 3), S(3, 2, 3, 2) }, .attr = { .shape = S(2, 2, 5, 4), .dim = { 2, 1 }, .index = { 1, 0 } } },
     { OP_conv2d_grad_weight, 2, { S(5, 3, 3, 3), S(5, 2, 5, 4) }, .attr = { .shape = S(3, 2, 3, 2), .dim = { 2, 1 }, .index = { 1, 0 } } },
-    { OP_attention, 3, { S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
-    { OP_attention, 3, { S(5, 3, 2), S(5, 4, 2), S(5, 4, 3) }, .attr = { .value = { 0.7 } } },
     { OP_conv2d, 2, { S(2, 2, 7, 5), S(2, 2, 1, 2) }, .attr = { .dim = { 3, 3 } } },
     { OP_conv2d_grad_input, 2, { S(2, 2, 3, 2), S(2, 2, 1, 2) }, .attr = { .shape = S(2, 2, 7, 5), .dim = { 3, 3 } } },
     { OP_conv2d_grad_weight, 2, { S(2, 2, 3, 2), S(2, 2, 7, 5) }, .attr = { .shape = S(2, 2, 1, 2), .dim = { 3, 3 } } },
+    { OP_attention, 3, { S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
+    { OP_attention, 3, { S(5, 3, 2), S(5, 4, 2), S(5, 4, 3) }, .attr = { .value = { 0.7 } } },
     { OP_attention, 3, { S(5, 2), S(4, 2), S(4, 1) }, .attr = { .value = { 1 }, .mode = 1 } },
     { OP_attention_stats, 3, { S(2, 5, 3), S(2, 5, 3), S(2, 5) } },
     { OP_attention_grad_q, 5, { S(2, 4, 5, 2), S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2), S(2, 4, 5, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
     { OP_attention_grad_kv, 5, { S(2, 4, 5, 2), S(2, 4, 5, 3), S(2, 2, 6, 3), S(2, 2, 6, 2), S(2, 4, 5, 2) }, .attr = { .value = { 0.5 }, .index = { 1 }, .mode = 1 } },
     { OP_attention_grad_kv, 5, { S(5, 3, 3), S(5, 3, 2), S(5, 4, 2), S(5, 4, 3), S(5, 3, 2) }, .attr = { .value = { 0.7 } } },
-    { OP_transpose, 1, { S(5, 3) }, .attr = { .dim = { 0, 1 } } },
-    { OP_transpose, 1, { S(2, 5, 3) }, .attr = { .dim = { -1, 0 } } },
     { OP_attention_grad_q, 5, { S(3, 1), S(3, 2), S(7, 2), S(7, 1), S(3, 2) }, .attr = { .value = { 0.5 }, .index = { 2 }, .mode = 1 } },
     { OP_attention_grad_kv, 5, { S(3, 1), S(3, 2), S(7, 2), S(7, 1), S(3, 2) }, .attr = { .value = { 0.5 }, .index = { 2 }, .mode = 1 } },
+    { OP_transpose, 1, { S(5, 3) }, .attr = { .dim = { 0, 1 } } },
+    { OP_transpose, 1, { S(2, 5, 3) }, .attr = { .dim = { -1, 0 } } },
     { OP_reshape, 1, { S(5, 3) }, .attr = { .shape = S(15) } },
     { OP_reshape, 1, { S(6, 4) }, .attr = { .shape = S(2, 3, 4) } },
     { OP_reshape, 1, { S(4, 6) }, .attr = { .shape = S(2, 2, 6) } },
@@ -258,6 +260,12 @@ static int equal_input(enum op_id op)
     }
 }
 
+/* Whose results are wider than i32: a pending sum of i32 may wrap, what comes of it must have done so. */
+static bool widens(enum op_id op)
+{
+    return op == OP_sum || op == OP_cumsum || op == OP_cast;
+}
+
 static void make_special(const struct trial *t, int i, struct mesh_tensor *x)
 {
     enum op_id op = t->sample->op;
@@ -285,6 +293,10 @@ static struct mesh_tensor *input(const struct trial *t, int i, int variant)
     }
     for (int64_t k = 0; t->sample->is_positive && k < x->n; k++) {
         tensor_set_number(x, k, fabs(tensor_number(x, k)) + 0.125);
+    }
+    for (int64_t k = 0; variant == N_VARIANTS - 1 && x->dtype == MESH_I32 && widens(t->sample->op) && k < x->n; k++) {
+        double v = tensor_number(x, k);
+        tensor_set_number(x, k, v > 0 ? INT32_MAX - v : INT32_MIN - v);
     }
     make_special(t, i, x);
     make_index(t, i, x);

@@ -47,12 +47,16 @@ static void count(const char *what, int64_t tried, int64_t total)
     pthread_mutex_unlock(&lock);
 }
 
-/* How many times as much as usual. */
-static int64_t times(void)
+static int64_t asked(const char *name, int64_t least)
 {
-    const char *text = getenv("TRUTH_TIMES");
-    long n = text != NULL ? strtol(text, NULL, 10) : 1;
-    return n > 1 ? n : 1;
+    const char *text = getenv(name);
+    long n = text != NULL ? strtol(text, NULL, 10) : least;
+    return n > least ? n : least;
+}
+
+int64_t share_times(void)
+{
+    return asked("TRUTH_TIMES", 1);
 }
 
 static int64_t common_divisor(int64_t a, int64_t b)
@@ -68,13 +72,14 @@ static int64_t common_divisor(int64_t a, int64_t b)
 /* Steps of the golden section spread evenly; without a common divisor they meet every number once. */
 struct share share_of(const char *what, int64_t total, int64_t most)
 {
-    int64_t n = MIN(total, MAX(most * times() / LESS, 1));
+    int64_t n = MIN(total, MAX(most * share_times() / LESS, 1));
     struct share s = { .total = total, .left = n, .step = 1 };
     if (n < total) {
         s.step = (int64_t)((double)total * 0.6180339887) + 1;
         while (common_divisor(s.step, total) != 1) {
             s.step++;
         }
+        s.at = (int64_t)((uint64_t)asked("TRUTH_SEED", 0) * UINT64_C(0x9E3779B97F4A7C15) % (uint64_t)total);
     }
     if (what != NULL) {
         count(what, n, total);

@@ -11,6 +11,7 @@
 #include "base/util.h"
 #include "harness/check_main.h"
 #include "harness/ranks.h"
+#include "tensor/shape.h"
 #include "truth/share.h"
 
 #define MAX_INPUTS   3
@@ -285,15 +286,6 @@ struct values {
     double slope[MAX_INPUTS][MAX_ELEMENTS];
 };
 
-static int64_t numel(mesh_shape s)
-{
-    int64_t n = 1;
-    for (int d = 0; d < s.ndim; d++) {
-        n *= s.dim[d];
-    }
-    return n;
-}
-
 static uint64_t draw(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -311,7 +303,7 @@ static mesh_dtensor *whole(mesh_device_mesh *m, mesh_shape s, const double *x)
 {
     mesh_tensor *t = mesh_tensor_new(s, MESH_F64);
     if (t != NULL) {
-        memcpy(mesh_tensor_data(t), x, (size_t)numel(s) * sizeof *x);
+        memcpy(mesh_tensor_data(t), x, (size_t)shape_numel(s) * sizeof *x);
     }
     return mesh_distribute_same(t, m, everywhere(m, mesh_replicate()));
 }
@@ -341,13 +333,13 @@ static int differentiate(const struct gradient_case *c, mesh_device_mesh *m, str
 {
     uint64_t state = 7;
     for (int i = 0; i < c->n_in; i++) {
-        REQUIRE(numel(c->shape[i]) <= MAX_ELEMENTS);
-        for (int64_t e = 0; e < numel(c->shape[i]); e++) {
+        REQUIRE(shape_numel(c->shape[i]) <= MAX_ELEMENTS);
+        for (int64_t e = 0; e < shape_numel(c->shape[i]); e++) {
             v->x[i][e] = value(&state);
         }
     }
     for (int i = 0; i < c->n_in; i++) {
-        for (int64_t e = 0; e < numel(c->shape[i]); e++) {
+        for (int64_t e = 0; e < shape_numel(c->shape[i]); e++) {
             double x = v->x[i][e];
             v->x[i][e] = x + STEP;
             double above = loss_at(c, m, v);
@@ -370,7 +362,7 @@ static void make_uneven(mesh_dtensor *x, const mesh_device_mesh *m, mesh_placeme
     if (local == NULL || mesh_get_all_groups(m, line) < 0) {
         return;
     }
-    int64_t n = numel(mesh_tensor_shape(local));
+    int64_t n = shape_numel(mesh_tensor_shape(local));
     double *part = mesh_tensor_data(local);
     for (int d = 0; d < p.n; d++) {
         double sign = coordinate[d] == 0 ? 1 - mesh_group_size(line[d]) : 1;
@@ -406,7 +398,7 @@ static int compare(const struct gradient_case *c, const struct values *v, int i,
     mesh_tensor *full = mesh_full_tensor(g);
     REQUIRE(full != NULL);
     const double *got = mesh_tensor_data(full);
-    for (int64_t e = 0; e < numel(c->shape[i]); e++) {
+    for (int64_t e = 0; e < shape_numel(c->shape[i]); e++) {
         double want = v->slope[i][e];
         if (!(fabs(got[e] - want) <= TOLERANCE * (1 + fabs(want)))) {
             return ranks_complain(__FILE__, __LINE__, "%s with inputs %s: d x%d[%d] is %.9g, by differences %.9g",
@@ -586,6 +578,7 @@ START_TEST(a_wrong_gradient_is_caught)
 }
 END_TEST
 
+/* Each mesh is a case of its own: CK_RUN_CASE="gradients on 2x2" tries that alone. */
 Suite *test_suite(void)
 {
     Suite *s = suite_create("gradients");
@@ -593,8 +586,13 @@ Suite *test_suite(void)
     share_one_process();
     tcase_set_timeout(t, 300);
     tcase_add_test(t, every_row_with_a_gradient_is_tried);
-    tcase_add_loop_test(t, gradients_match_finite_differences, 0, (int)ARRAY_SIZE(worlds));
     tcase_add_test(t, a_wrong_gradient_is_caught);
     suite_add_tcase(s, t);
+    for (int i = 0; i < (int)ARRAY_SIZE(worlds); i++) {
+        TCase *one = tcase_create(worlds[i].name);
+        tcase_set_timeout(one, 300);
+        tcase_add_loop_test(one, gradients_match_finite_differences, i, i + 1);
+        suite_add_tcase(s, one);
+    }
     return s;
 }

@@ -1,8 +1,8 @@
 /* tests/truth/test_rules_apply.c - operators as programs call them: any layouts in, the right value out, on every rank.
  *
- * Nearly every combination of layouts of the inputs on 2 ranks, an even spread of them on meshes of up to 8 ranks and 3 dims, on permuted
- * meshes and with ranks outside (test_rules.c has the rules and their products without communication, test_redistribute.c all
- * pairs of layouts).
+ * All combinations of layouts of up to three inputs on 2 to 8 ranks, an even spread of them on meshes of up to 8 ranks and 3 dims,
+ * on permuted meshes, with ranks outside, and in every dtype (test_rules.c has the rules and their products without communication,
+ * test_redistribute.c all pairs of layouts).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +157,8 @@ static int try_sample(const struct sample *s, mesh_device_mesh *m, const struct 
     mesh_scope *scope = mesh_scope_begin();
     int r = 0;
     stage_init(&g, w, m, s);
-    int64_t most = g.combos.total <= w->all_up_to ? w->all_up_to : w->most / sample_siblings(s);
+    bool is_small = g.combos.total <= w->all_up_to * share_times();
+    int64_t most = is_small ? w->all_up_to : w->most / sample_siblings(s);
     struct share share = share_of(mesh_rank() == 0 ? w->name : NULL, g.combos.total, most);
     for (int64_t number; r == 0 && share_next(&share, &number);) {
         r = mesh_scope_next(scope) ? try_one(&g, number) : -1;
@@ -278,14 +279,26 @@ START_TEST(misfits_are_refused_on_every_rank_before_any_traffic)
 }
 END_TEST
 
+/* Each mesh is a case of its own: CK_RUN_CASE="layouts on 2x2" tries that alone. */
+static void add_world(Suite *s, const char *name, const TTest *test, int i)
+{
+    TCase *t = tcase_create(name);
+    tcase_set_timeout(t, 120);
+    tcase_add_loop_test(t, test, i, i + 1);
+    suite_add_tcase(s, t);
+}
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("rules applied");
     TCase *t = tcase_create("rules applied");
     share_one_process();
-    tcase_set_timeout(t, 120);
-    tcase_add_loop_test(t, operators_are_right_whatever_the_layouts, 0, (int)ARRAY_SIZE(worlds));
-    tcase_add_loop_test(t, operators_are_right_in_every_dtype, 0, (int)ARRAY_SIZE(dtype_worlds));
+    for (int i = 0; i < (int)ARRAY_SIZE(worlds); i++) {
+        add_world(s, worlds[i].name, operators_are_right_whatever_the_layouts, i);
+    }
+    for (int i = 0; i < (int)ARRAY_SIZE(dtype_worlds); i++) {
+        add_world(s, dtype_worlds[i].name, operators_are_right_in_every_dtype, i);
+    }
     tcase_add_test(t, two_dim_parallel_linear_sends_nothing);
     tcase_add_test(t, misfits_are_refused_on_every_rank_before_any_traffic);
     suite_add_tcase(s, t);
