@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/util.h"
+#include "base/vector.h"
 #include "comm/collective.h"
 #include "comm/reduce.h"
 #include "harness/check_main.h"
@@ -217,6 +218,29 @@ START_TEST(every_nan_becomes_the_same)
 }
 END_TEST
 
+/* Of every pair that can be reduced; no element is NaN, whose bits may be any. */
+START_TEST(reductions_give_the_same_bits_at_every_level_of_vectors)
+{
+    enum { N = 211, RANKS = 3, WIDEST = 8 };
+    static alignas(8) unsigned char from[RANKS * N * WIDEST], want[N * WIDEST], got[N * WIDEST];
+    const enum vector_level most = vector_level_of_machine();
+    const mesh_dtype t = (mesh_dtype)_i;
+    for (size_t i = 0; i < sizeof from; i++) {
+        from[i] =
+            (unsigned char)((i * 2654435761U >> 7) & (t == MESH_BOOL ? 1 : 0xbf)); /* exponents below their half */
+    }
+    for (mesh_reduce_op op = MESH_SUM; op <= MESH_BXOR; op++) {
+        for (enum vector_level level = VECTOR_PLAIN; reduce_check(t, op) == 0 && level <= most; level++) {
+            vector_level_set(level);
+            reduce_fold(level == VECTOR_PLAIN ? want : got, from, N, RANKS, t, op);
+            ck_assert_msg(level == VECTOR_PLAIN || memcmp(want, got, N * dtype_size(t)) == 0, "%s, op %d, level %d",
+                          dtype_name(t), (int)op, (int)level);
+        }
+    }
+    vector_level_set(most);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("reduce");
@@ -230,6 +254,7 @@ Suite *test_suite(void)
     tcase_add_test(c, min_and_max_give_the_same_bits_in_either_order);
     tcase_add_test(c, the_identity_changes_nothing);
     tcase_add_test(c, every_nan_becomes_the_same);
+    tcase_add_loop_test(c, reductions_give_the_same_bits_at_every_level_of_vectors, MESH_F32, MESH_BOOL + 1);
     suite_add_tcase(s, c);
     return s;
 }
