@@ -33,7 +33,7 @@ struct answer { /* of one rank to one call */
 static struct answer answers[MAX_CALLS][N_RANKS];
 static int current, n_calls; /* of the function under test */
 static size_t function;
-static volatile int last_begun; /* by any rank */
+static _Atomic int last_begun; /* by any rank */
 static uint64_t seed;
 
 static void begin_call(struct draw *d)
@@ -178,10 +178,16 @@ static int try_function(bool is_verbose)
 }
 
 /* What asks for far too much memory is to be refused by the system, not to be tried. */
+#define SANITIZER_OPTIONS "max_allocation_size_mb=1000:allocator_may_return_null=1"
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
-    return "max_allocation_size_mb=1000:allocator_may_return_null=1";
+    return SANITIZER_OPTIONS;
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+    return SANITIZER_OPTIONS;
 }
 
 static void limit_memory(void)
