@@ -90,28 +90,35 @@ static VECTOR_ROW(uniform_F64, (double *restrict out, const uint32_t *bits, int6
     }
 FLOAT_TYPES(RANDOM_ROWS, 0)
 
+/* The first CHUNK elements one by one, the others copied from them: the C library's copies know how to write without reading. */
+#define CHUNK 16384
+#define REPEAT(D, T, U, unused)                                                                                        \
+    static void repeat_##D(T *out, T v, int64_t n)                                                                     \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < MIN(n, CHUNK); i++) {                                                                  \
+            out[i] = v;                                                                                                \
+        }                                                                                                              \
+        for (int64_t i = CHUNK; i < n; i += CHUNK) {                                                                   \
+            memcpy(out + i, out, (size_t)MIN(n - i, CHUNK) * sizeof(T));                                               \
+        }                                                                                                              \
+    }
+NUMBER_TYPES(REPEAT, 0)
+REPEAT(F16, uint16_t, uint16_t, 0)
+REPEAT(BF16, uint16_t, uint16_t, 0)
+
 #define VALUE_ROW(D, T, U, unused)                                                                                     \
     static void value_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
     {                                                                                                                  \
-        T *out = out_;                                                                                                 \
-        T v = (T)f->a;                                                                                                 \
-        (void)index;                                                                                                   \
-        (void)step;                                                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            out[i] = v;                                                                                                \
-        }                                                                                                              \
+        (void)index, (void)step;                                                                                       \
+        repeat_##D(out_, (T)f->a, n);                                                                                  \
     }
 NUMBER_TYPES(VALUE_ROW, 0)
 
 #define VALUE_ROW_HALF(D, encode)                                                                                      \
     static void value_row_##D(void *out_, const struct fill *f, int64_t index, int64_t step, int64_t n)                \
     {                                                                                                                  \
-        uint16_t *out = out_, v = encode((float)f->a);                                                                 \
-        (void)index;                                                                                                   \
-        (void)step;                                                                                                    \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            out[i] = v;                                                                                                \
-        }                                                                                                              \
+        (void)index, (void)step;                                                                                       \
+        repeat_##D(out_, encode((float)f->a), n);                                                                      \
     }
 VALUE_ROW_HALF(F16, float_to_f16)
 VALUE_ROW_HALF(BF16, float_to_bf16)

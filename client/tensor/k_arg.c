@@ -46,7 +46,7 @@ INT_TYPES(MOST_OF, max, >)
 INT_TYPES(MOST_OF, min, <)
 
 #define BLOCK                                                                                                          \
-    512 /* elements whose extreme is found first, and whose first place later, when it is known that they have it */
+    1024 /* elements whose extreme is found first, and whose first place later, when it is known that they have it */
 
 /* whole_row: all elements go into one result. */
 #define SEARCH_ROW(D, T, U, name, beats)                                                                               \

@@ -3,17 +3,20 @@
  * For a row x of C logits with target t, p = softmax(x), smoothing e:
  *     loss  = (1 - e) (-log p[t]) + e mean over classes of (-log p)
  *     dx[j] = scale (p[j] - (1 - e) [j = t] - e / C)
- * A row whose target is the ignored index has loss 0 and no gradient.
+ * A row whose target is the ignored index has loss 0 and no gradient.  The loss reads memory once, with smoothing once more from a cache;
+ * the gradient reads and writes it once: row_exp.h says how.
  *
  * Logits are [n,C], [C] or [n,C,d...]; the target has the same shape without the class dimension.
  * SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
 #include "base/util.h"
 #include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/loss_rows.h"
 #include "tensor/numbers.h"
+#include "tensor/past_caches.h"
 #include "tensor/row.h"
-#include "base/vector.h"
+#include "tensor/row_exp.h"
 
 #define BLOCK 512 /* classes at a time */
 
@@ -34,37 +37,30 @@ static int64_t classes_from(const struct loss_rows *r, int64_t first)
         return r->inner == 1 ? x : copy;                                                                               \
     }
 
-struct slope { /* by what an exponential becomes an element of the gradient */
-    double inverse, even, scale;
+/* What the gradients of rows are made of. */
+struct gradient {
+    struct loss_rows rows;
+    struct mesh_tensor *out;
+    const struct mesh_tensor *logits;
+    bool is_large; /* written past the caches */
 };
 
-/* For one row; f64 but for the exponentials. */
+/* For one row; f64 but for the exponentials and what is made of each of them. */
 #define ROW_KERNELS(D, T, U, unused)                                                                                   \
     SIDE_BY_SIDE(D, T)                                                                                                 \
-    static T greatest_##D(const T *x, const struct loss_rows *r)                                                       \
-    {                                                                                                                  \
-        T copy[BLOCK], m = (T)-INFINITY;                                                                               \
-        for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
-            T most = row_max_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j));                                 \
-            m = most <= m || m != m ? m : most;                                                                        \
-        }                                                                                                              \
-        return m;                                                                                                      \
-    }                                                                                                                  \
-    static double log_sum_exp_##D(const T *x, const struct loss_rows *r)                                               \
-    {                                                                                                                  \
-        const T m = greatest_##D(x, r);                                                                                \
+    static struct row_exponentials exponentials_##D(const T *x, const struct loss_rows *r) {                           \
+        struct row_exponentials e = row_exponentials_of_none();                                                        \
         T copy[BLOCK];                                                                                                 \
-        double s = 0;                                                                                                  \
         for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
-            s += row_exp_sum_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), m);                              \
+            e = row_exponentials_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), e);                          \
         }                                                                                                              \
-        return (double)m + log_of_one(s);                                                                              \
-    }                                                                                                                  \
-    static double row_loss_##D(const void *logits, const struct loss_rows *r, int64_t i, int64_t t)                    \
+        return e;                                                                                                      \
+    } static double row_loss_##D(const void *logits, const struct loss_rows *r, int64_t i, int64_t t)                  \
     {                                                                                                                  \
         const T *x = (const T *)logits + loss_row_begin(r, i);                                                         \
+        const struct row_exponentials e = exponentials_##D(x, r);                                                      \
         T copy[BLOCK];                                                                                                 \
-        double lse = log_sum_exp_##D(x, r), sum = 0;                                                                   \
+        double lse = e.center + log_of_one(e.sum), sum = 0;                                                            \
         double loss = lse - (double)x[t * r->inner];                                                                   \
         if (r->smoothing == 0) {                                                                                       \
             return loss;                                                                                               \
@@ -74,49 +70,37 @@ struct slope { /* by what an exponential becomes an element of the gradient */
         }                                                                                                              \
         return (1 - r->smoothing) * loss + r->smoothing * sum / (double)r->n_classes;                                  \
     }                                                                                                                  \
-    /* dx[j] = scale (e[j] / sum - even), dx having e[j]. */                                                           \
-    static VECTOR_ROW(step_##D, (T * dx, int64_t n, int64_t step, const struct slope *by), (dx, n, step, by))          \
-    {                                                                                                                  \
-        const double inverse = by->inverse, even = by->even, scale = by->scale;                                        \
-        for (int64_t j = 0; step == 1 && j < n; j++) {                                                                 \
-            dx[j] = (T)(scale * ((double)dx[j] * inverse - even));                                                     \
-        }                                                                                                              \
-        for (int64_t j = 0; step != 1 && j < n; j++) {                                                                 \
-            dx[j * step] = (T)(scale * ((double)dx[j * step] * inverse - even));                                       \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* exp(x - the greatest x) into dx; their sum. */                                                                  \
-    static double exponentials_##D(T *dx, const T *x, const struct loss_rows *r)                                       \
-    {                                                                                                                  \
-        const T m = greatest_##D(x, r);                                                                                \
-        T copy[BLOCK], e[BLOCK];                                                                                       \
-        double sum = 0;                                                                                                \
+    /* dx = factor exp(x) / sum exp(x) + offset, of classes that lie apart. */                                         \
+    static struct row_exponentials softmax_apart_##D(T *dx, const T *x, const struct loss_rows *r,                     \
+                                                     const struct row_softmax *how) {                                  \
+        const struct row_exponentials e = exponentials_##D(x, r);                                                      \
+        const T factor = (T)(how->factor / e.sum), offset = (T)how->offset;                                            \
+        T copy[BLOCK], power[BLOCK];                                                                                   \
         for (int64_t j = 0; j < r->n_classes; j += BLOCK) {                                                            \
             const int64_t n = classes_from(r, j);                                                                      \
-            T *to = r->inner == 1 ? dx + j : e;                                                                        \
-            row_exp_##D(to, side_by_side_##D(x, r, j, copy), n, m);                                                    \
-            sum += row_sum_##D(to, n);                                                                                 \
-            for (int64_t k = 0; r->inner != 1 && k < n; k++) {                                                         \
-                dx[(j + k) * r->inner] = e[k];                                                                         \
+            row_exp_##D(power, side_by_side_##D(x, r, j, copy), n, (T)e.center);                                       \
+            for (int64_t k = 0; k < n; k++) {                                                                          \
+                dx[(j + k) * r->inner] = power[k] * factor + offset;                                                   \
             }                                                                                                          \
         }                                                                                                              \
-        return sum;                                                                                                    \
-    }                                                                                                                  \
-    static void row_grad_##D(void *out, const void *logits, const struct loss_rows *r, int64_t i, int64_t t,           \
-                             double scale)                                                                             \
+        return e;                                                                                                      \
+    } static void row_grad_##D(const struct gradient *g, int64_t i, int64_t t, double scale)                           \
     {                                                                                                                  \
-        T *dx = (T *)out + loss_row_begin(r, i);                                                                       \
+        const struct loss_rows *r = &g->rows;                                                                          \
+        T *dx = (T *)g->out->data + loss_row_begin(r, i);                                                              \
+        const T *x = (const T *)g->logits->data + loss_row_begin(r, i);                                                \
         if (t == r->ignored) {                                                                                         \
             for (int64_t j = 0; j < r->n_classes; j++) {                                                               \
                 dx[j * r->inner] = 0;                                                                                  \
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        double sum = exponentials_##D(dx, (const T *)logits + loss_row_begin(r, i), r);                                \
-        struct slope by = { .inverse = 1 / sum, .even = r->smoothing / (double)r->n_classes, .scale = scale };         \
-        double at_target = (double)dx[t * r->inner] * by.inverse;                                                      \
-        step_##D(dx, r->n_classes, r->inner, &by);                                                                     \
-        dx[t * r->inner] = (T)(scale * (at_target - (by.even + (1 - r->smoothing))));                                  \
+        const double even = r->smoothing / (double)r->n_classes;                                                       \
+        const struct row_softmax how = { .factor = scale, .offset = -scale * even, .is_large = g->is_large };          \
+        const struct row_exponentials e =                                                                              \
+            r->inner == 1 ? row_softmax_##D(dx, x, r->n_classes, &how) : softmax_apart_##D(dx, x, r, &how);            \
+        double p = exp_of_one((double)x[t * r->inner] - e.center) / e.sum;                                             \
+        dx[t * r->inner] = (T)(scale * (p - (even + (1 - r->smoothing))));                                             \
     }
 FLOAT_TYPES(ROW_KERNELS, 0)
 
@@ -177,20 +161,17 @@ int k_cross_entropy_sum(const struct kernel_call *c)
 int k_cross_entropy_grad(const struct kernel_call *c)
 {
     const struct mesh_tensor *scale = c->in[0], *logits = c->in[1], *target = c->in[2];
-    struct mesh_tensor *out = c->out[0];
-    struct loss_rows rows = whole_rows(logits, c->attr);
-    int r = loss_check("cross_entropy_grad", &rows, c, 1, 2);
+    struct gradient g = { .rows = whole_rows(logits, c->attr), .out = c->out[0], .logits = logits };
+    int r = loss_check("cross_entropy_grad", &g.rows, c, 1, 2);
     if (r < 0) {
         return r;
     }
-    for (int64_t i = 0; i < rows.n; i++) {
-        int64_t t = loss_target(target, i);
+    g.is_large = g.rows.inner == 1 && goes_past_caches(g.out->data, tensor_bytes(g.out),
+                                                       (size_t)g.rows.n_classes * dtype_size(g.out->dtype));
+    for (int64_t i = 0; i < g.rows.n; i++) {
         double s = loss_load(scale, scale->shape.ndim == 0 ? 0 : i);
-        if (logits->dtype == MESH_F32) {
-            row_grad_F32(out->data, logits->data, &rows, i, t, s);
-        } else {
-            row_grad_F64(out->data, logits->data, &rows, i, t, s);
-        }
+        (logits->dtype == MESH_F32 ? row_grad_F32 : row_grad_F64)(&g, i, loss_target(target, i), s);
     }
+    finish_past_caches();
     return 0;
 }

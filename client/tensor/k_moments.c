@@ -14,6 +14,7 @@
 #include "tensor/numbers.h"
 #include "tensor/reduce_walk.h"
 #include "tensor/row.h"
+#include "tensor/row_exp.h"
 #include "base/vector.h"
 
 struct moments { /* [results] each */
@@ -45,6 +46,19 @@ struct moments { /* [results] each */
         }                                                                                                              \
     }
 FLOAT_TYPES(COLUMNS, 0)
+
+#define EXP_COLUMNS(D, T, U, unused)                                                                                   \
+    static VECTOR_ROW(                                                                                                 \
+        add_exp_##D,                                                                                                   \
+        (double *restrict sum, const double *restrict center, const T *restrict x, int64_t n, double least),           \
+        (sum, center, x, n, least))                                                                                    \
+    {                                                                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            const double c = fabs(center[i]) >= least ? 0 : center[i];                                                 \
+            sum[i] += (double)exp((T)((double)x[i] - c));                                                              \
+        }                                                                                                              \
+    }
+FLOAT_TYPES(EXP_COLUMNS, 0)
 
 static VECTOR_ROW(recenter,
                   (double *restrict center, double *restrict sum, double *restrict square, int64_t n, double count),
@@ -90,33 +104,28 @@ static VECTOR_ROW(recenter,
             recenter(center, sum, square, r->n, (double)count);                                                        \
         }                                                                                                              \
     }                                                                                                                  \
-    static VECTOR_ROW(max_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
-    {                                                                                                                  \
-        const struct moments *m = state;                                                                               \
-        double *restrict most = m->center + r->out;                                                                    \
-        const T *x = r->x;                                                                                             \
-        const int64_t n = r->out_step == 0 ? 1 : r->n;                                                                 \
-        const T of_row = r->out_step == 0 ? row_max_##D(x, r->n) : 0;                                                  \
-        x = r->out_step == 0 ? &of_row : x;                                                                            \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            most[i] = isnan(most[i]) || (double)x[i] <= most[i] ? most[i] : (double)x[i];                              \
-        }                                                                                                              \
-    }                                                                                                                  \
-    static VECTOR_ROW(exp_row_##D, (void *state, const struct reduce_row *r), (state, r))                              \
+    static void exp_row_##D(void *state, const struct reduce_row *r)                                                   \
     {                                                                                                                  \
         const struct moments *m = state;                                                                               \
         const double *center = m->center + r->out;                                                                     \
-        double *restrict sum = m->sum + r->out;                                                                        \
-        const T *x = r->x;                                                                                             \
-        const int64_t n = r->n;                                                                                        \
-        const double least = m->takes_infinite ? HUGE_VAL : NAN; /* compares with nothing */                           \
+        double *sum = m->sum + r->out, least = m->takes_infinite ? HUGE_VAL : NAN; /* NaN compares with nothing */     \
         if (r->out_step == 0) {                                                                                        \
-            *sum += row_exp_sum_##D(x, n, (T)(fabs(*center) >= least ? 0 : *center));                                  \
-            return;                                                                                                    \
+            *sum += row_exp_sum_##D(r->x, r->n, (T)(fabs(*center) >= least ? 0 : *center));                            \
+        } else {                                                                                                       \
+            add_exp_##D(sum, center, r->x, r->n, least);                                                               \
         }                                                                                                              \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            double c = fabs(center[i]) >= least ? 0 : center[i];                                                       \
-            sum[i] += (double)exp((T)((double)x[i] - c));                                                              \
+    }                                                                                                                  \
+    static void log_row_##D(void *state, const struct reduce_row *r)                                                   \
+    {                                                                                                                  \
+        const struct moments *m = state;                                                                               \
+        double *most = m->center + r->out, *sum = m->sum + r->out;                                                     \
+        if (r->out_step == 0) {                                                                                        \
+            struct row_exponentials e =                                                                                \
+                row_exponentials_##D(r->x, r->n, (struct row_exponentials){ .center = *most, .sum = *sum });           \
+            *most = e.center;                                                                                          \
+            *sum = e.sum;                                                                                              \
+        } else {                                                                                                       \
+            row_exponentials_beside_##D(most, sum, r->x, r->n, reduce_step(r));                                        \
         }                                                                                                              \
     }                                                                                                                  \
     static void load_##D(double *to, const void *from, int64_t n)                                                      \
@@ -134,12 +143,12 @@ static VECTOR_ROW(recenter,
 FLOAT_TYPES(MOMENT_ROWS, 0)
 
 struct rows_of {
-    reduce_row_fn moment, deviation, max, exp;
+    reduce_row_fn moment, deviation, exp, log;
     void (*load)(double *to, const void *from, int64_t n);
     void (*store)(void *to, const double *from, int64_t n);
 };
 #define MOMENT_ENTRY(D, T, U, unused)                                                                                  \
-    [MESH_##D] = { moment_row_##D, deviation_row_##D, max_row_##D, exp_row_##D, load_##D, store_##D },
+    [MESH_##D] = { moment_row_##D, deviation_row_##D, exp_row_##D, log_row_##D, load_##D, store_##D },
 static const struct rows_of rows[N_DTYPES] = { FLOAT_TYPES(MOMENT_ENTRY, 0) };
 
 static int moments_init(struct moments *m, const char *name, const struct kernel_call *c)
@@ -224,11 +233,9 @@ int k_logsumexp(const struct kernel_call *c)
     for (int64_t i = 0; i < n; i++) {
         m.center[i] = -(double)INFINITY;
     }
-    m.takes_infinite = true;
-    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].max, &m);
-    reduce_walk(x, c->attr->dims, NULL, rows[x->dtype].exp, &m);
+    reduce_walk_stacked(x, c->attr->dims, rows[x->dtype].log, &m);
     for (int64_t i = 0; i < n; i++) {
-        m.sum[i] = log_of_one(m.sum[i]) + (isinf(m.center[i]) ? 0 : m.center[i]);
+        m.sum[i] = row_log_sum_exp((struct row_exponentials){ .center = m.center[i], .sum = m.sum[i] });
     }
     rows[x->dtype].store(c->out[0]->data, m.sum, n);
     moments_fini(&m);

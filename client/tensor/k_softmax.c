@@ -5,12 +5,12 @@
  *     log_softmax  y = x - m - log(s)            dx = dy - exp(y) sum(dy)
  * A line of -inf alone, or one with a NaN, is NaN, as everywhere.  Sums are kept in f64.
  *
- * Lines whose elements lie side by side go one by one.  Other lines go in panels of WIDTH neighbours, row after row, each line
- * with its m and s in an array:
+ * Lines whose elements lie side by side go one by one: one read and one write of memory as long as a line stays in a cache; row_exp.h
+ * says how.  Other lines go in panels of WIDTH neighbours, row after row, each line with its m and s in an array:
  *
  *     x[0, j .. j + WIDTH)        m[j], s[j] = what the column below j has
  *     x[1, j .. j + WIDTH)
- *     ...                         so that all loops run over neighbours, and a panel is read again from a cache
+ *     ...                         so that all loops run over neighbours, and a panel is read again, twice, from a cache
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -19,17 +19,21 @@
 #include "tensor/fast_math.h"
 #include "tensor/kernels.h"
 #include "tensor/numbers.h"
+#include "tensor/past_caches.h"
 #include "tensor/row.h"
+#include "tensor/row_exp.h"
 #include "tensor/shape.h"
 #include "base/vector.h"
 
 #define WIDTH 128
+#define BLOCK 512 /* elements of a line that are computed before they are written past the caches */
 
 /* n rows of `width` elements, `step` apart in all arrays.  Forward: a = x.  Backward: a = dy, b = y. */
 struct panel {
     void *out;
     const void *a, *b;
     int64_t n, step, width;
+    bool is_large; /* one line: to be written past the caches */
 };
 typedef void (*panel_fn)(const struct panel *p);
 
@@ -47,19 +51,27 @@ typedef void (*panel_fn)(const struct panel *p);
     }
 
 #define LINES(D, T, U, unused)                                                                                         \
-    LINE_STEP(D, T, softmax, (double)out[i] * s)                                                                       \
-    LINE_STEP(D, T, log_softmax, (double)(a[i] - m) - s)                                                               \
+    LINE_STEP(D, T, log_softmax, (a[i] - m) - (T)s)                                                                    \
     LINE_STEP(D, T, softmax_backward, (double)b[i] * ((double)a[i] - s))                                               \
     LINE_STEP(D, T, log_softmax_backward, (double)a[i] - (double)exp(b[i]) * s)                                        \
     static void softmax_line_##D(const struct panel *p)                                                                \
     {                                                                                                                  \
-        row_exp_##D(p->out, p->a, p->n, row_max_##D(p->a, p->n));                                                      \
-        softmax_step_##D(p->out, NULL, NULL, p->n, 0, 1 / row_sum_##D(p->out, p->n));                                  \
+        row_softmax_##D(p->out, p->a, p->n, &(struct row_softmax){ .factor = 1, .is_large = p->is_large });            \
     }                                                                                                                  \
     static void log_softmax_line_##D(const struct panel *p)                                                            \
     {                                                                                                                  \
-        T m = row_max_##D(p->a, p->n);                                                                                 \
-        log_softmax_step_##D(p->out, p->a, NULL, p->n, m, log_of_one(row_exp_sum_##D(p->a, p->n, m)));                 \
+        const struct row_exponentials e = row_exponentials_##D(p->a, p->n, row_exponentials_of_none());                \
+        const double log_sum = log_of_one(e.sum);                                                                      \
+        const T high = (T)(e.center + log_sum); /* of the whole; x - high is exact where x is near it */               \
+        T block[BLOCK] __attribute__((aligned(CACHE_LINE))), *out = p->out;                                            \
+        for (int64_t i = 0; i < p->n; i += BLOCK) {                                                                    \
+            const int64_t n = MIN(p->n - i, BLOCK);                                                                    \
+            log_softmax_step_##D(p->is_large ? block : out + i, (const T *)p->a + i, NULL, n, high,                    \
+                                 (e.center - (double)high) + log_sum);                                                 \
+            if (p->is_large) {                                                                                         \
+                write_past_caches(out + i, block, (size_t)n * sizeof(T));                                              \
+            }                                                                                                          \
+        }                                                                                                              \
     }                                                                                                                  \
     static void softmax_backward_line_##D(const struct panel *p)                                                       \
     {                                                                                                                  \
@@ -162,6 +174,7 @@ static int along(const struct kernel_call *c, const struct along *f)
     int64_t outer = is_scalar ? 1 : shape_outer(a->shape, dim), inner = is_scalar ? 1 : shape_inner(a->shape, dim);
     int64_t n = is_scalar ? 1 : a->shape.dim[dim];
     panel_fn fn = (inner == 1 ? f->line : f->panel)[is_f64];
+    bool is_large = inner == 1 && goes_past_caches(c->out[0]->data, tensor_bytes(c->out[0]), (size_t)n * item);
     PRE(a->n == c->out[0]->n);
     for (int64_t i = 0; i < outer; i++) {
         for (int64_t j = 0; j < inner; j += WIDTH) {
@@ -171,9 +184,11 @@ static int along(const struct kernel_call *c, const struct along *f)
                                 .b = b == NULL ? NULL : (const char *)b->data + at,
                                 .n = n,
                                 .step = inner,
-                                .width = MIN(inner - j, WIDTH) });
+                                .width = MIN(inner - j, WIDTH),
+                                .is_large = is_large });
         }
     }
+    finish_past_caches();
     return 0;
 }
 

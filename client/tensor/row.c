@@ -1,4 +1,4 @@
-/* client/tensor/row.c - sums, extremes and exponentials of one row of floats.
+/* client/tensor/row.c - sums, moments and extremes of one row of floats.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/row.h"
 
@@ -12,7 +12,6 @@
 #define GROWTH  8  /* and how many times as many have come before there is a better one */
 #define LANES   16 /* partial results of a row: vector registers, and shorter chains of roundings */
 #define MANY(T) ((int)(256 / sizeof(T))) /* of extremes, whose steps take longer than an addition */
-#define BLOCK   512                      /* exponentials at a time, in the L1 cache */
 
 /* What is left of LANES lanes; half of them joins the other half until there is one. */
 #define JOIN(N, lane, step)                                                                                            \
@@ -145,23 +144,6 @@
         EACH_LANE(MANY(T), n, lane[l] = LEAST(lane[l], x[at]))                                                         \
         JOIN(MANY(T), lane, LEAST)                                                                                     \
         return lane[0];                                                                                                \
-    }                                                                                                                  \
-    VECTOR_ROW(row_exp_##D, (T *restrict out, const T *x, int64_t n, T center), (out, x, n, center))                   \
-    {                                                                                                                  \
-        for (int64_t i = 0; i < n; i++) {                                                                              \
-            out[i] = exp(x[i] - center);                                                                               \
-        }                                                                                                              \
-    }                                                                                                                  \
-    double row_exp_sum_##D(const T *x, int64_t n, T center)                                                            \
-    {                                                                                                                  \
-        T power[BLOCK];                                                                                                \
-        double sum = 0;                                                                                                \
-        for (int64_t i = 0; i < n; i += BLOCK) {                                                                       \
-            int64_t some = MIN(n - i, BLOCK);                                                                          \
-            row_exp_##D(power, x + i, some, center);                                                                   \
-            sum += row_sum_##D(power, some);                                                                           \
-        }                                                                                                              \
-        return sum;                                                                                                    \
     }
 FLOAT_TYPES(ROWS, 0)
 

@@ -1,4 +1,4 @@
-/* client/tensor/row.h - sums, extremes and exponentials of one row of floats, as vector loops.
+/* client/tensor/row.h - sums, moments and extremes of one row of floats, as vector loops.
  *
  * Sums are kept in f64, in a fixed number of lanes that are added at the end, so that they repeat bit for bit on every machine.
  * NaN wins over everything.
@@ -56,9 +56,7 @@ struct row_slopes {
     struct row_moments row_moments_##D(const T *x, int64_t n, struct row_moments before); /* of those and these */     \
     struct row_slopes row_slopes_##D(const T *dy, const T *x, const T *w, int64_t n, double mean);                     \
     T row_max_##D(const T *x, int64_t n); /* of nothing: -inf */                                                       \
-    T row_min_##D(const T *x, int64_t n);                                                                              \
-    void row_exp_##D(T *out, const T *x, int64_t n, T center); /* exp(x - center) */                                   \
-    double row_exp_sum_##D(const T *x, int64_t n, T center);
+    T row_min_##D(const T *x, int64_t n);
 FLOAT_TYPES(ROW_FUNCTIONS, 0)
 
 /* Of a number beside the rows: outside a vector loop the functions of fast_math.h are slow. */

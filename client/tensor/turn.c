@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/util.h"
 #include "tensor/past_caches.h"
+#include "base/vector.h"
 
 #define SIDE 16
 #define LINE CACHE_LINE
@@ -40,12 +41,6 @@ static bool is_large_turn(const struct turn *t)
     }
 BLOCK_BY_ELEMENTS(uint8_t, SIDE)
 BLOCK_BY_ELEMENTS(uint16_t, SIDE)
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define HAS_SHUFFLES 1
-#endif
-#endif
 
 #ifdef HAS_SHUFFLES
 typedef uint32_t words __attribute__((vector_size(16)));

@@ -30,6 +30,13 @@ enum vector_level vector_level_of_machine(void);
 /* For tests: from now on this one, which is none above the machine's; in no other thread may a loop be running. */
 void vector_level_set(enum vector_level level);
 
+/* Vectors of the compilers' own kind (vector_size) can be shuffled. */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define HAS_SHUFFLES 1
+#endif
+#endif
+
 #define VECTOR_INLINE static inline __attribute__((always_inline))
 
 #ifdef __x86_64__
