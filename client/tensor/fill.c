@@ -90,16 +90,11 @@ static VECTOR_ROW(uniform_F64, (double *restrict out, const uint32_t *bits, int6
     }
 FLOAT_TYPES(RANDOM_ROWS, 0)
 
-/* The first CHUNK elements one by one, the others copied from them: the C library's copies know how to write without reading. */
-#define CHUNK 16384
 #define REPEAT(D, T, U, unused)                                                                                        \
     static void repeat_##D(T *out, T v, int64_t n)                                                                     \
     {                                                                                                                  \
-        for (int64_t i = 0; i < MIN(n, CHUNK); i++) {                                                                  \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = v;                                                                                                \
-        }                                                                                                              \
-        for (int64_t i = CHUNK; i < n; i += CHUNK) {                                                                   \
-            memcpy(out + i, out, (size_t)MIN(n - i, CHUNK) * sizeof(T));                                               \
         }                                                                                                              \
     }
 NUMBER_TYPES(REPEAT, 0)
