@@ -87,7 +87,7 @@ static inline double power_of(double v, double p)
     FOLD_ROWS(D, T, A, op, ONE_BY_ONE)
 
 /* A row of floats that goes into one result: row.h knows the fold of all of it. */
-#define EXTREME(D, T, A, op)        STEP_##op##_f(*acc, WHOLE_##op(D, x, r->n), 0)
+#define EXTREME(D, T, A, op)        op##_joined_##D(*acc, WHOLE_##op(D, x, r->n))
 #define TOTAL(D, T, A, op)          *acc + WHOLE_##op(D, x, r->n)
 #define WHOLE_amax(D, x, n)         row_max_##D(x, n)
 #define WHOLE_amin(D, x, n)         row_min_##D(x, n)
@@ -96,7 +96,12 @@ static inline double power_of(double v, double p)
 
 #define WIDE(D, T, U, op)           FOLD_ONE_BY_ONE(D, T, PASTE(WIDE_, KIND_##D), op)
 #define NARROW(D, T, U, op)         FOLD_ONE_BY_ONE(D, T, T, op)
-#define OF_FLOATS(D, T, U, op)      FOLD_ROWS(D, T, T, op, EXTREME)
+#define OF_FLOATS(D, T, U, op)                                                             \
+    static inline T op##_joined_##D(T a, T v)                                              \
+    {                                                                                      \
+        return STEP_##op##_f(a, v, 0);                                                     \
+    }                                                                                      \
+    FOLD_ROWS(D, T, T, op, EXTREME)
 #define SUM_OF_FLOATS(D, T, U, op)  FOLD_ROWS(D, T, double, op, TOTAL)
 #define FOLD_ENTRY(D, T, U, op)     [MESH_##D] = op##_row_##D,
 #define BOOL_TYPE(X, ...)           X(BOOL, bool, bool, __VA_ARGS__)
