@@ -144,7 +144,7 @@ static int check(mesh_dtensor *const *in, const mesh_dtensor *weight, const stru
     int r = op_table[OP_cross_entropy_rows].shape(&s);
     bool is_known_to_all = is_whole(in[1]) && in[1]->mesh->n_ranks == mesh_world_size();
     struct loss_rows rows = { .all_classes = (int64_t)attr->value[1], .ignored = attr->index[0] };
-    return r < 0 || !is_known_to_all ? r : loss_check_targets(s.name, &rows, in[1]->local, 0, true);
+    return r < 0 || !is_known_to_all ? r : loss_check_targets(s.name, &rows, in[1]->local, NULL, true);
 }
 
 static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_attr *attr, mesh_dtensor **ret_out)

@@ -307,10 +307,18 @@ static const struct mesh_tensor *whole_of(const struct decision *d, int i, const
     return d->is_whole >> i & 1U ? x->local : d->is_made_whole >> i & 1U ? local : NULL;
 }
 
+static int64_t row_of_places(const void *rows, int64_t i)
+{
+    return places_run(rows, i).offset;
+}
+
 static int run_kernel(const struct op_row *op, const struct decision *d, mesh_dtensor *const *in,
                       struct mesh_tensor *const *local, struct mesh_tensor *const *out)
 {
+    const mesh_device_mesh *m = in[0]->mesh;
+    const mesh_placements *first = &d->choice.in[0];
     struct kernel_call call = { .attr = &d->attr, .user = op->user };
+    struct places rows;
     for (int i = 0; i < op->n_in; i++) {
         call.in[i] = local[i];
         call.whole[i] = whole_of(d, i, in[i], local[i]);
@@ -319,6 +327,11 @@ static int run_kernel(const struct op_row *op, const struct decision *d, mesh_dt
         call.out[o] = out[o];
     }
     memcpy(call.offset, d->offset, sizeof call.offset);
+    if (m->is_member && in[0]->shape.ndim > 0 && placements_have_stride(first)) {
+        rows = places_of(in[0]->shape.dim[0], 0, m->size, m->coordinate, first);
+        call.row_of = row_of_places;
+        call.rows = &rows;
+    }
     return kernel_run(op->kernel, &call);
 }
 

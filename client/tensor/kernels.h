@@ -33,8 +33,12 @@ struct kernel_call {
     const struct mesh_tensor *in[OP_MAX_INPUTS]; /* NULL: an optional input that is absent (linear's bias) */
     struct mesh_tensor *out[OP_MAX_OUTPUTS];
     const struct op_attr *attr;
-    /* Where this rank's part of input 0 begins in the global tensor: offset[d] of dim d.  Messages count rows by it. */
+    /* Where this rank's part of input 0 begins in the global tensor: offset[d] of dim d. */
     int64_t offset[MESH_MAX_NDIM];
+    /* For messages: the row (place of dim 0) of the whole that row i of this part is, where they lie in strides.  NULL: row
+     * offset[0] + i. */
+    int64_t (*row_of)(const void *rows, int64_t i);
+    const void *rows;
     const void *user; /* of an operator that a program registered: whose it is */
     /* All of input i where every rank of the job has it: what is wrong with it they all see.  Else NULL. */
     const struct mesh_tensor *whole[OP_MAX_INPUTS];

@@ -32,8 +32,13 @@ int64_t loss_target(const struct mesh_tensor *target, int64_t i)
     }
 }
 
-int loss_check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target, int64_t first_row,
-                       bool is_known_to_all)
+static int64_t row_in_whole(const struct kernel_call *part, int64_t i)
+{
+    return part == NULL ? i : part->row_of != NULL ? part->row_of(part->rows, i) : part->offset[0] + i;
+}
+
+int loss_check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target,
+                       const struct kernel_call *part, bool is_known_to_all)
 {
     int64_t row = target->shape.ndim > 0 ? shape_inner(target->shape, 0) : 1;
     for (int64_t i = 0; i < target->n; i++) {
@@ -42,7 +47,7 @@ int loss_check_targets(const char *name, const struct loss_rows *r, const struct
             return (is_known_to_all ? err_set : err_set_local)(
                 MESH_EINVAL,
                 "%s: the target of row %lld is %lld, but there are %lld classes (and %lld is the ignored one)", name,
-                (long long)(first_row + i / row), (long long)t, (long long)r->all_classes, (long long)r->ignored);
+                (long long)row_in_whole(part, i / row), (long long)t, (long long)r->all_classes, (long long)r->ignored);
         }
     }
     return 0;
@@ -57,8 +62,9 @@ int loss_check(const char *name, const struct loss_rows *r, const struct kernel_
     if (t->dtype != MESH_I64 && t->dtype != MESH_I32) {
         return unsupported_dtype("the target of a loss", t->dtype);
     }
-    int64_t first_row = x == 0 && c->in[x]->shape.ndim > 1 ? c->offset[0] : 0;
-    return loss_check_targets(name, r, whole != NULL ? whole : t, whole != NULL ? 0 : first_row, whole != NULL);
+    bool is_counted = x == 0 && c->in[x]->shape.ndim > 1; /* the call says where the part of input 0 is */
+    return whole != NULL ? loss_check_targets(name, r, whole, NULL, true)
+                         : loss_check_targets(name, r, t, is_counted ? c : NULL, false);
 }
 
 void loss_store(struct mesh_tensor *t, int64_t i, double v)

@@ -26,9 +26,10 @@ int64_t loss_target(const struct mesh_tensor *target, int64_t i);
 /* The dtypes, and that each target (input number `target` of the call) is a class or ignored.  A bad one is known to all
  * ranks when all have the same targets, else only this one has seen it. */
 int loss_check(const char *name, const struct loss_rows *r, const struct kernel_call *c, int x, int target);
-/* The second half of it, which looks at r->all_classes and r->ignored; first_row: in the whole tensor, of this part. */
-int loss_check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target, int64_t first_row,
-                       bool is_known_to_all);
+/* The second half of it, which looks at r->all_classes and r->ignored; part: the call whose input 0 has these rows, NULL: they
+ * are counted from 0. */
+int loss_check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target,
+                       const struct kernel_call *part, bool is_known_to_all);
 
 double loss_load(const struct mesh_tensor *t, int64_t i);    /* f32 f64 */
 void loss_store(struct mesh_tensor *t, int64_t i, double v); /* f32 f64 i64 */

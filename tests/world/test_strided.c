@@ -394,6 +394,26 @@ START_TEST(a_loss_of_strided_rows_moves_none_of_them)
 }
 END_TEST
 
+/* Rank 3 has the rows 3 and 7; there is no class 7. */
+static int bad_target(void *arg)
+{
+    (void)arg;
+    mesh_device_mesh *m = mesh_of(1, 4);
+    mesh_dtensor *x = random(m, MESH_SHAPE(8, 7), ON(SS(0, 2)), 5);
+    mesh_dtensor *t = mesh_arange(0, 8, 1, m, ON(SS(0, 2)), .dtype = MESH_I64);
+    mesh_scope *s = mesh_scope_begin();
+    mesh_cross_entropy(x, t);
+    REQUIRE(mesh_scope_end(s) == (mesh_rank() == 3 ? MESH_EINVAL : MESH_EABORTED));
+    REQUIRE(strstr(mesh_last_error()->message, "row 7 is 7") != NULL);
+    return 0;
+}
+
+START_TEST(a_bad_target_of_strided_rows_is_named_by_its_row_in_the_whole)
+{
+    ranks_run(4, bad_target, NULL);
+}
+END_TEST
+
 /* --- making them ---------------------------------------------------------------------------------------------------- */
 
 static int fill_by_index(void *data, mesh_shape offset, mesh_shape extent, void *arg)
@@ -484,6 +504,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, a_view_has_the_layout_of_the_table_and_sends_nothing, 0, (int)ARRAY_SIZE(views));
     tcase_add_test(t, a_reshape_keeps_the_dim_split_and_moves_only_what_must);
     tcase_add_test(t, a_loss_of_strided_rows_moves_none_of_them);
+    tcase_add_test(t, a_bad_target_of_strided_rows_is_named_by_its_row_in_the_whole);
     tcase_add_loop_test(t, operators_are_right_on_strided_shards_and_so_are_their_gradients, 0,
                         (int)ARRAY_SIZE(layouts));
     tcase_add_loop_test(t, strided_shards_are_made_as_others_are, 0, (int)ARRAY_SIZE(layouts));
