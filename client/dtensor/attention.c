@@ -85,37 +85,38 @@ static mesh_placements joined(const mesh_placements *y, const mesh_placements *q
     return placed_like(y, q, ndim - 1, true);
 }
 
-static int add_cost(const struct relayout *q, double *inout_cost)
+/* Up to the limit: what is dearer is not planned. */
+static int add_cost(const struct relayout *q, double limit, double *inout_cost)
 {
     struct move_list moves;
-    int r = redistribute_plan(q, &moves);
+    int r = redistribute_plan_below(q, limit - *inout_cost, &moves);
     *inout_cost += r < 0 ? 0 : moves.cost;
     return r;
 }
 
-static int add_cost_of_parts(const struct op_shapes *s, const struct rule_mesh *m, const mesh_placements *lse,
-                             double *inout_cost)
+static int add_cost_of_parts(const struct op_shapes *s, const struct rule_mesh *m, double limit,
+                             struct op_choice *inout)
 {
     struct parts all;
-    if (!parts_of(s->out[1], m, lse, &all)) {
+    if (!parts_of(s->out[1], m, &inout->out[1], &all)) {
         return 0;
     }
-    return add_cost(&(struct relayout){ all.shape, s->out_dtype[1], m->ndim, m->size, &all.split, &all.whole },
-                    inout_cost);
+    return add_cost(&(struct relayout){ all.shape, s->out_dtype[1], m->ndim, m->size, &all.split, &all.whole }, limit,
+                    &inout->cost);
 }
 
 int attention_later_cost(const struct op_row *op, const struct op_shapes *s, const struct rule_mesh *m,
-                         const mesh_placements *now, struct op_choice *inout)
+                         const mesh_placements *now, double limit, struct op_choice *inout)
 {
     bool is_forward = op == &op_table[OP_attention];
-    int r = is_forward ? add_cost_of_parts(s, m, &inout->out[1], &inout->cost) : 0;
-    for (int o = 0; r == 0 && o < s->n_out && home_of(op, o) >= 0; o++) {
+    int r = is_forward ? add_cost_of_parts(s, m, limit, inout) : 0;
+    for (int o = 0; r == 0 && inout->cost < limit && o < s->n_out && home_of(op, o) >= 0; o++) {
         const mesh_placements *home = &now[home_of(op, o)];
         int ndim = s->out[o].ndim;
         mesh_placements to =
             is_forward ? joined(&inout->out[o], home, ndim) : placed_like(&inout->out[o], home, ndim, false);
         struct relayout q = { s->out[o], s->out_dtype[o], m->ndim, m->size, &inout->out[o], &to };
-        r = add_cost(&q, &inout->cost);
+        r = add_cost(&q, limit, &inout->cost);
     }
     return r;
 }

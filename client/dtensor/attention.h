@@ -17,10 +17,10 @@
  * rank.  One all_gather of lse and one reduction of y; nothing where no places are spread.  0 or a status with the error set. */
 int attention_join(const mesh_dtensor *q, mesh_dtensor *inout[2]);
 
-/* Adds to the cost of a choice what moves afterwards: by attention_join(), or when a gradient that is a pending sum goes home to an
- * input that is split.  Nothing for other operators.  Pure. */
+/* Adds to the cost of a choice, up to the limit, what moves afterwards: by attention_join(), or when a gradient that is a pending
+ * sum goes home to an input that is split.  Nothing for other operators.  Pure.  0 or MESH_ENOMEM. */
 int attention_later_cost(const struct op_row *op, const struct op_shapes *s, const struct rule_mesh *m,
-                         const mesh_placements *now, struct op_choice *inout);
+                         const mesh_placements *now, double limit, struct op_choice *inout);
 
 /* The arguments as the kernel needs them at a coordinate, whose places of k do not begin at 0. */
 void attention_attr_at(const struct op_row *op, const struct op_shapes *s, const struct rule_mesh *m,

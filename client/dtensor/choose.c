@@ -17,10 +17,12 @@
 #include "dtensor/dispatch.h"
 #include "dtensor/redistribute.h"
 #include "dtensor/shortlist.h"
+#include "tensor/shape.h"
 
 /* So many are tried one by one.  What each brings an input to is planned, which on four mesh dims may take a millisecond, but only
  * where the best so far costs more.  Of more combinations, at most SHORTLIST_MAX are planned: those that look cheapest.  On three
- * mesh dims that was the cheapest of all, on four at most a tenth dearer, within 2 and 10 ms. */
+ * mesh dims that was the cheapest of all, on four at most a tenth dearer, within 2 and 10 ms (of attention, which has more rules and
+ * whose results move too, 4 and 20 ms). */
 #define MAX_COMBINATIONS 512
 
 struct known {
@@ -39,6 +41,7 @@ struct chooser {
     int n_kinds[OP_MAX_INPUTS][MESH_MAX_MESH_NDIM];
     uint8_t kind_of[OP_MAX_INPUTS][MESH_MAX_MESH_NDIM][RULES_MAX]; /* by rule */
     struct known *known[OP_MAX_INPUTS];
+    int like[OP_MAX_INPUTS]; /* the first input laid out alike, by the same rules (k of v): costs are shared */
     struct op_choice best;
     bool has_best;
     double limit; /* what a combination has to cost less than to be looked at */
@@ -135,7 +138,7 @@ static int input_cost(const struct chooser *c, int i, const int *rule, double li
     for (int m = 0; m < c->mesh_ndim; m++) {
         at = at * (size_t)c->n_kinds[i][m] + c->kind_of[i][m][rule[m]];
     }
-    struct known *known = &c->known[i][at];
+    struct known *known = &c->known[c->like[i]][at];
     if (!known->is_exact && known->cost < limit) {
         mesh_placements to = combine_input(c, rule, i);
         r = find_cost(c, i, &to, limit, known);
@@ -159,7 +162,8 @@ static int consider(struct chooser *c, const int *rule)
     }
     struct op_choice x = combine(c, rule, sum);
     bool is_right = is_layout(c, &x);
-    r = is_right ? attention_later_cost(c->op, c->s, &(struct rule_mesh){ c->mesh_ndim, c->mesh_size }, c->now, &x) : 0;
+    struct rule_mesh m = { c->mesh_ndim, c->mesh_size };
+    r = is_right ? attention_later_cost(c->op, c->s, &m, c->now, c->limit, &x) : 0;
     if (r == 0 && is_right && x.cost < c->limit) {
         c->best = x;
         c->has_best = true;
@@ -264,8 +268,8 @@ static int consider_shortlist(struct chooser *c)
         n_rules[m] = c->rules[m].n;
     }
     for (int i = 0; r == 0 && i < c->s->n_in; i++) {
-        r = c->s->has[i] ? find_rough_costs(c, i, &costs[i]) : 0;
-        q.costs[i] = costs[i];
+        r = c->s->has[i] && c->like[i] == i ? find_rough_costs(c, i, &costs[i]) : 0;
+        q.costs[i] = costs[c->like[i]];
     }
     r = r < 0 ? r : shortlist_make(&q, &list);
     for (int k = 0; r == 0 && k < list.n; k++) {
@@ -348,13 +352,39 @@ static int number_kinds(struct chooser *c, int i, int m)
     return n;
 }
 
+static bool is_like(const struct chooser *c, int i, int j)
+{
+    const struct op_shapes *s = c->s;
+    bool is_one = s->has[i] && s->has[j] && shape_equal(s->in[i], s->in[j]) && s->in_dtype[i] == s->in_dtype[j] &&
+                  mesh_placements_equal(c->now[i], c->now[j]);
+    for (int m = 0; is_one && m < c->mesh_ndim; m++) {
+        for (int k = 0; is_one && k < c->rules[m].n; k++) {
+            is_one = is_same(c->rules[m].at[k].in[i], c->rules[m].at[k].in[j]);
+        }
+    }
+    return is_one;
+}
+
+static int first_like(const struct chooser *c, int i)
+{
+    int j = 0;
+    while (j < i && !is_like(c, i, j)) {
+        j++;
+    }
+    return j;
+}
+
 static int make_room(struct chooser *c)
 {
     for (int i = 0; i < c->s->n_in; i++) {
         size_t n = 1;
+        c->like[i] = first_like(c, i);
         for (int m = 0; m < c->mesh_ndim; m++) {
             c->n_kinds[i][m] = number_kinds(c, i, m);
             n *= (size_t)c->n_kinds[i][m];
+        }
+        if (c->like[i] < i) {
+            continue;
         }
         c->known[i] = mem_new_array(struct known, n);
         if (!c->known[i]) {
