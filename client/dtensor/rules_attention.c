@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "dtensor/attention.h"
-
 #include "dtensor/rules.h"
 
 struct roles { /* "qkk": one letter each */
@@ -72,16 +71,21 @@ static void attention(const struct op_shapes *s, int parts, const struct roles *
     cut_queries(roles, rows, inout);
 }
 
+/* With results that attention_join() makes what they are said to be. */
+static void cut_places_before_join(int dim, struct rule_list *inout)
+{
+    struct rule r = rule_whole();
+    r.in[1] = r.in[2] = mesh_shard(dim);
+    r.out[0] = mesh_partial(MESH_SUM);
+    r.out[1] = ATTENTION_PART;
+    rule_add(inout, &r);
+}
+
 void rule_attention(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
-    struct rule by_places = rule_whole();
     attention(s, parts, &(struct roles){ "qkk", "qq" }, inout);
-    if ((s->attr.mode & ATTENTION_BY_KEYS) !=
-        0) { /* with results that attention_join() makes what they are said to be */
-        by_places.in[1] = by_places.in[2] = mesh_shard(s->in[0].ndim - 2);
-        by_places.out[0] = mesh_partial(MESH_SUM);
-        by_places.out[1] = ATTENTION_PART;
-        rule_add(inout, &by_places);
+    if ((s->attr.mode & ATTENTION_BY_KEYS) != 0) {
+        cut_places_before_join(s->in[0].ndim - 2, inout);
     }
 }
 
