@@ -92,7 +92,7 @@ typedef struct mesh_op_class {
  *
  * Ownership   the session's; name and rule are copied, user is borrowed.
  * Errors      MESH_EINVAL for a class without name, rule or kernel, or a rule that does not fit n_in, or that has a letter in the
- *             result only and no shape function; MESH_ENOMEM. */
+ *             result only and no shape function, or for `promotes` of inputs that there are not; MESH_ENOMEM. */
 MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls);
 
 /* Applies an operator to its inputs, recording it where a gradient is required.  args NULL: zeros.
@@ -102,8 +102,8 @@ MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls);
  * Collective  where inputs must be redistributed.
  * Errors      MESH_ESHAPE when the shapes do not fit the rule, or the shape function's result does not; what the shape
  *             function returned; MESH_EUNSUPPORTED when a gradient is required and there is none; MESH_EINVAL for NULL, another
- *             number of inputs, inputs on several meshes, or of several dtypes for a class that says nothing of them.  A kernel that fails on some ranks ends the call there with its
- *             status, and the others with MESH_EABORTED. */
+ *             number of inputs, inputs on several meshes, or of several dtypes for a class that says nothing of them.  A kernel that
+ *             fails on some ranks ends the call there with its status, and the others with MESH_EABORTED. */
 MESH_API mesh_dtensor *mesh_apply_op(mesh_op *op, mesh_dtensor *const *inputs, int n_inputs, const mesh_op_args *args);
 
 #ifdef __cplusplus
