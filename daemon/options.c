@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/util.h"
-#include "daemon/near_miss.h"
 
 #define SYSTEM_FILE "/etc/meshd/meshd.conf"
 
@@ -55,7 +55,7 @@ static int unknown(const char *what, const char *dashes, const char *name, size_
     }
     char given[64];
     snprintf(given, sizeof given, "%.*s", (int)MIN(len, sizeof given - 1), name);
-    const char *near = near_miss(given, names, N_OPTIONS);
+    const char *near = suggest_nearest(given, names, N_OPTIONS);
     if (near == NULL) {
         return err_set(MESH_EINVAL, "there is no %s %s%s; `meshd --help` lists them", what, dashes, given);
     }

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/util.h"
 #include "ctl/bench_rank.h"
 #include "ctl/commands.h"
 #include "ctl/run_job.h"
 #include "ctl/say.h"
-#include "ctl/suggest.h"
 
 #define ROOF_VARIABLE    "MESHCTL_BENCH_ROOF"
 #define MAX_SIZE         (INT64_C(1) << 32)

@@ -9,12 +9,12 @@
 #include "base/call_words.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/util.h"
 #include "base/vec.h"
 #include "ctl/commands.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
-#include "ctl/suggest.h"
 
 #define ALL_RANKS (-1)
 

@@ -8,10 +8,10 @@
 
 #include "base/check.h"
 #include "base/error.h"
+#include "base/suggest.h"
 #include "base/util.h"
 #include "ctl/help.h"
 #include "ctl/say.h"
-#include "ctl/suggest.h"
 
 const struct command commands[] = {
 #define COMMAND(id, name_, operands_, min, max, program, summary_, details_)                                           \

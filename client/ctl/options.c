@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "ctl/suggest.h"
+#include "base/suggest.h"
 
 struct reader {
     const struct option_table *tables;

@@ -1,4 +1,4 @@
-/* tests/unit/daemon/test_words.c - what sentences are made of: ranks, keys, names, near misses, differing fields.
+/* tests/unit/daemon/test_words.c - what sentences are made of: ranks, keys, names, differing fields.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/sentence.h"
 
@@ -8,7 +8,6 @@
 #include "daemon/bounds.h"
 #include "daemon/descriptor.h"
 #include "daemon/members.h"
-#include "daemon/near_miss.h"
 #include "harness/check_main.h"
 #include "seen.h"
 
@@ -96,17 +95,6 @@ START_TEST(long_values_are_cut)
 }
 END_TEST
 
-START_TEST(near_misses_are_found_and_far_ones_are_not)
-{
-    const char *const words[] = { "socket", "log", "max-clients" };
-    ck_assert_str_eq(near_miss("sockt", words, 3), "socket");
-    ck_assert_str_eq(near_miss("max-client", words, 3), "max-clients");
-    ck_assert_str_eq(near_miss("lgo", (const char *const[]){ "lo" }, 1), "lo");
-    ck_assert_ptr_null(near_miss("colour", words, 3));
-    ck_assert_ptr_null(near_miss("abc", words, 3));
-}
-END_TEST
-
 START_TEST(members_are_sorted_checked_and_compared)
 {
     struct members a, b, all;
@@ -138,7 +126,6 @@ Suite *test_suite(void)
     tcase_add_test(tc, texts_of_others_are_cleaned);
     tcase_add_test(tc, the_first_field_that_differs_is_named);
     tcase_add_test(tc, long_values_are_cut);
-    tcase_add_test(tc, near_misses_are_found_and_far_ones_are_not);
     tcase_add_test(tc, members_are_sorted_checked_and_compared);
     suite_add_tcase(suite, tc);
     return suite;

@@ -1,6 +1,6 @@
-/* tests/unit/ctl/test_suggest.c - which word a mistyped one is taken for.
+/* tests/unit/base/test_suggest.c - which word a mistyped one is taken for.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/suggest.h"
+#include "base/suggest.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -37,6 +37,7 @@ START_TEST(near_words_are_found_and_far_ones_are_not)
     ck_assert_str_eq(suggest_nearest("rnaks", known, ARRAY_SIZE(known)), "ranks");
     ck_assert_str_eq(suggest_nearest("rn", known, ARRAY_SIZE(known)), "run");
     ck_assert_str_eq(suggest_nearest("stat", known, ARRAY_SIZE(known)), "status");
+    ck_assert_str_eq(suggest_nearest("pnig", known, ARRAY_SIZE(known)), "ping");
     ck_assert_ptr_null(suggest_nearest("s", known, ARRAY_SIZE(known)));
     ck_assert_ptr_null(suggest_nearest("frobnicate", known, ARRAY_SIZE(known)));
     ck_assert_ptr_null(suggest_nearest("", known, ARRAY_SIZE(known)));

@@ -1,8 +1,8 @@
-/* client/ctl/suggest.c - edit distance with swaps of neighbours (optimal string alignment).
+/* proto/base/suggest.c - edit distance with swaps of neighbours (optimal string alignment).
  *
  *   d[i][j] = least steps from the first i letters of a to the first j letters of b.  Only three rows are needed.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "ctl/suggest.h"
+#include "base/suggest.h"
 
 #include <stdint.h>
 #include <string.h>
