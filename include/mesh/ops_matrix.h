@@ -38,7 +38,7 @@ MESH_API mesh_dtensor *mesh_addmm(mesh_dtensor *bias, mesh_dtensor *a, mesh_dten
  * Errors      MESH_EINVAL for an equation that is none; MESH_ESHAPE; MESH_EUNSUPPORTED for bool. */
 MESH_API mesh_dtensor *mesh_einsum(const char *equation, mesh_dtensor *a, mesh_dtensor *b);
 
-typedef struct mesh_conv2d_options {
+typedef struct MESH_BY_NAME mesh_conv2d_options {
     size_t size;
     int stride[2];   /* of rows and columns; 0: 1 */
     int padding[2];  /* zeros on both sides of rows and columns */
