@@ -236,8 +236,8 @@ static bool waits_for_dead(const mesh_group *g)
     return false;
 }
 
-/* What is known is a death, and the call may get along without that rank.  At first its streams are looked at once more: what
- * it sent arrived before the news did. */
+/* What is known is a death (its sentence is the last error), and the call may get along without that rank.  At first its streams
+ * are looked at once more: what it sent arrived before the news did. */
 static bool may_still_end(mesh_group *g)
 {
     const mesh_error why = *err_last();
@@ -263,14 +263,16 @@ bool look_at_news(mesh_group *g)
     if (epoch == 0) {
         return false; /* no news ever */
     }
-    if (check_call(g) < 0) {
-        bool is_over = !may_still_end(g);
-        if (is_over) {
-            fail_all(g);
-        }
-        g->seen_call = 0; /* else it is looked at again */
-        return is_over;
+    const mesh_error before = *err_last();
+    if (check_call(g) == 0) {
+        note_left(g);
+        return false;
     }
-    note_left(g);
+    if (!may_still_end(g)) {
+        fail_all(g);
+        return true;
+    }
+    g->seen_call = 0;           /* it is looked at again at each pass */
+    (void)err_restore(&before); /* a call that ends well leaves no error */
     return false;
 }
