@@ -187,9 +187,9 @@ static void last_word_cb(void *arg)
     forget(arg);
 }
 
-void client_last_word(struct server *s, const struct job *job, uint32_t rank)
+void client_last_word(struct server *s, uint64_t client)
 {
-    struct client *c = rank < job->liveness.n ? server_client(s, job->liveness.table[rank].client) : NULL;
+    struct client *c = server_client(s, client);
     if (c != NULL && c->last_word != NULL) {
         forget(c);
     }

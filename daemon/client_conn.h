@@ -21,8 +21,8 @@ struct client {
 /* The listener's callback: takes the connection. */
 void client_accept(struct conn *conn, void *server);
 void client_close(struct client *c);
-/* Who started the rank has told how it ended: nothing is waited for any more. */
-void client_last_word(struct server *s, const struct job *job, uint32_t rank);
+/* Who started the rank that this client is has told how it ended: nothing is waited for any more. */
+void client_last_word(struct server *s, uint64_t client);
 
 /* Belongs to the job from now on: MESH_ESTATE when it belongs to another one. */
 int client_attach(struct client *c, struct job *job);

@@ -118,9 +118,10 @@ int handle_rank_ended(struct client *c, const Mesh__V1__ClientMessage *m)
     log_debug("daemon", "job %s: rank %u (pid %u) %s", job->rendezvous.job, e.rank, e.pid, e.words);
     r = job_rank_ended(job, &e, &c->server->actions);
     if (r == 0) {
+        uint64_t gone = liveness_client_of(&job->liveness, e.rank);
         actions_done(&c->server->actions, request_ticket(c, m));
-        server_settle(c->server, job);
-        client_last_word(c->server, job, e.rank);
+        server_settle(c->server, job); /* the job may be over now */
+        client_last_word(c->server, gone);
     }
     return r;
 }
@@ -224,7 +225,7 @@ static bool find_cause(const struct client *c, const struct report *r, uint32_t 
         return false;
     }
     *ret_blame = job->blame;
-    return true;
+    return job->blame.culprit != (int32_t)rank; /* it would wait for itself */
 }
 
 /* A rank that timed out knows only whom it waits for; that one may wait for another itself. */

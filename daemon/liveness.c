@@ -41,6 +41,11 @@ int liveness_rank_of(const struct liveness *l, uint64_t client)
     return (int)(uintptr_t)map_get(&l->rank_of, &client, sizeof client) - 1;
 }
 
+uint64_t liveness_client_of(const struct liveness *l, uint32_t rank)
+{
+    return rank < l->n ? l->table[rank].client : 0;
+}
+
 bool liveness_is_alive(const struct liveness *l, uint32_t rank)
 {
     return rank < l->n && l->of[rank].state == LIFE_JOINED;
@@ -76,7 +81,7 @@ void liveness_process_ended(struct liveness *l, uint32_t rank, uint32_t pid, con
 
 const char *liveness_fate(const struct liveness *l, uint32_t rank, char *buf, size_t cap)
 {
-    char name[150];
+    char name[120];
     member_name(&l->table[rank], name, sizeof name);
     const char *death = l->of[rank].end[0] != 0 ? l->of[rank].end : "died";
     snprintf(buf, cap, "%s %s", name, l->of[rank].state == LIFE_DEAD ? death : "left");

@@ -34,7 +34,8 @@ struct liveness {
 int liveness_begin(struct liveness *l, const struct member *table, uint32_t n, int64_t now_ms);
 void liveness_fini(struct liveness *l);
 
-int liveness_rank_of(const struct liveness *l, uint64_t client); /* -1: no rank of this generation */
+int liveness_rank_of(const struct liveness *l, uint64_t client);      /* -1: no rank of this generation */
+uint64_t liveness_client_of(const struct liveness *l, uint32_t rank); /* 0: no such rank */
 bool liveness_is_alive(const struct liveness *l, uint32_t rank);
 void liveness_seen(struct liveness *l, uint64_t client, int64_t now_ms);
 
