@@ -51,7 +51,7 @@ void folder_remove_orphan(const char *socket_path)
     const struct timespec pause = { .tv_nsec = 10000000 };
     bool is_done = !folder_of(socket_path, folder);
     for (int i = 0; i < MAX_TRIES && !is_done; i++) {
-        is_done = private_folder_remove_orphan(folder);
+        is_done = private_folder_remove_orphan(folder, RUN_FOLDER_NAME);
         if (!is_done) {
             (void)nanosleep(&pause, NULL);
         }

@@ -35,28 +35,51 @@ static void remove_tree(const char *path)
     (void)nftw(path, remove_one, MAX_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* The lock of that folder, if nobody else has it; -1: somebody has, or it cannot be told. */
-static int take_lock(const char *path, int flags)
+/* Like those that mkdtemp() made for this user. */
+static bool is_ours(const char *path, struct stat *ret_st)
+{
+    return lstat(path, ret_st) == 0 && S_ISDIR(ret_st->st_mode) && ret_st->st_uid == geteuid() &&
+           (ret_st->st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+static int open_lock(const char *path, int flags)
 {
     char file[PATH_BYTES + sizeof LOCK_NAME];
     (void)snprintf(file, sizeof file, "%.*s/" LOCK_NAME, PATH_BYTES - 2, path);
-    int fd = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    return open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+}
+
+static int lock_or_close(int fd, int how)
+{
+    if (fd >= 0 && flock(fd, how) < 0) {
+        int error = errno;
         (void)close(fd);
+        errno = error;
         return -1;
     }
     return fd;
+}
+
+/* The lock of that folder, if nobody else has it; -1: somebody has (EWOULDBLOCK), or it cannot be told. */
+static int take_lock(const char *path)
+{
+    return lock_or_close(open_lock(path, 0), LOCK_EX | LOCK_NB);
+}
+
+/* Of a new folder.  Who looks whether it is held has it for a moment, which is waited for. */
+static int make_lock(const char *path)
+{
+    return lock_or_close(open_lock(path, O_CREAT | O_EXCL), LOCK_EX);
 }
 
 /* True: it was. */
 static bool remove_if_left(const char *path, int min_age_s)
 {
     struct stat st;
-    bool is_ours = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
-    if (!is_ours || st.st_mtime > time(NULL) - min_age_s) {
+    if (!is_ours(path, &st) || st.st_mtime > time(NULL) - min_age_s) {
         return false;
     }
-    int lock = take_lock(path, 0);
+    int lock = take_lock(path);
     bool is_left = lock >= 0 || errno == ENOENT; /* without a lock its owner ended before it had made one */
     if (is_left) {
         remove_tree(path);
@@ -67,28 +90,35 @@ static bool remove_if_left(const char *path, int min_age_s)
     return is_left;
 }
 
-bool private_folder_remove_orphan(const char *path)
+/* NAME-XXXXXX? */
+static bool is_named(const char *entry, const char *name)
 {
+    size_t len = strlen(name);
+    return strncmp(entry, name, len) == 0 && entry[len] == '-' && strlen(entry) == len + strlen("-XXXXXX");
+}
+
+bool private_folder_remove_orphan(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
     struct stat st;
-    bool is_ours = lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
-    int lock = is_ours ? take_lock(path, 0) : -1;
-    bool is_held = is_ours && lock < 0 && errno == EWOULDBLOCK;
-    if (lock >= 0) {
-        remove_tree(path);
-        (void)close(lock);
+    if (!is_named(slash != NULL ? slash + 1 : path, name) || !is_ours(path, &st)) {
+        return true;
     }
-    return !is_held;
+    int lock = take_lock(path);
+    if (lock < 0) {
+        return errno != EWOULDBLOCK;
+    }
+    remove_tree(path);
+    (void)close(lock);
+    return true;
 }
 
 /* The next one of that name in the folder; false: there is none, or enough was looked at. */
 static bool next_of(DIR *dir, const char *base, const char *name, int *inout_left, char path[PATH_BYTES])
 {
-    size_t len = strlen(name);
     const struct dirent *entry;
     while (dir != NULL && (*inout_left)-- > 0 && (entry = readdir(dir)) != NULL) {
-        bool is_one = strncmp(entry->d_name, name, len) == 0 && strlen(entry->d_name) == len + strlen("-XXXXXX") &&
-                      entry->d_name[len] == '-';
-        if (is_one && snprintf(path, PATH_BYTES, "%s/%s", base, entry->d_name) < PATH_BYTES) {
+        if (is_named(entry->d_name, name) && snprintf(path, PATH_BYTES, "%s/%s", base, entry->d_name) < PATH_BYTES) {
             return true;
         }
     }
@@ -111,15 +141,15 @@ void private_folder_sweep(const char *base, const char *name, int min_age_s)
 static bool is_held(const char *path)
 {
     struct stat st;
-    if (lstat(path, &st) != 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
+    if (!is_ours(path, &st)) {
         return false;
     }
-    int lock = take_lock(path, 0);
-    bool is_held = lock < 0 && errno == EWOULDBLOCK;
-    if (lock >= 0) {
-        (void)close(lock);
+    int lock = take_lock(path);
+    if (lock < 0) {
+        return errno == EWOULDBLOCK;
     }
-    return is_held;
+    (void)close(lock);
+    return false;
 }
 
 size_t private_folder_held(const char *base, const char *name, struct folder_path *ret_paths, size_t cap)
@@ -163,7 +193,7 @@ int private_folder_make(struct private_folder *ret_folder, const char *name, siz
         if (bases[i].is_shared) {
             private_folder_sweep(bases[i].path, name, MIN_AGE_S);
         }
-        f.lock = take_lock(f.path, O_CREAT | O_EXCL);
+        f.lock = make_lock(f.path);
         if (f.lock >= 0) {
             *ret_folder = f;
             return 0;

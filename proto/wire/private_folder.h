@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define RUN_FOLDER_NAME "meshd-run" /* of a job that `meshctl run` serves with a meshd of its own */
+
 struct private_folder {
     char path[88]; /* "": there is none; the name of a socket has room behind it */
     int lock;
@@ -26,9 +28,9 @@ int private_folder_make(struct private_folder *ret_folder, const char *name, siz
                         const struct folder_base *bases, size_t n_bases);
 void private_folder_remove(struct private_folder *f); /* with all that is in it */
 
-/* Removes a folder, with all that is in it, whose owner is gone: it has a lock, and nobody holds it.  For who was served by it.
- * false: somebody holds it. */
-bool private_folder_remove_orphan(const char *path);
+/* Removes a folder NAME-XXXXXX of this user, with all that is in it, whose owner is gone: it has a lock, and nobody holds it.  For
+ * who served that owner.  false: somebody holds it; any other folder is left alone. */
+bool private_folder_remove_orphan(const char *path, const char *name);
 
 /* The folders NAME-XXXXXX of this user in a base that somebody holds, at most cap; returns how many. */
 struct folder_path {

@@ -96,7 +96,7 @@ START_TEST(an_orphan_is_removed_by_who_was_served_by_it)
     struct folder_path held[4];
     pid_t child = owner(&theirs);
     ck_assert_int_eq(make(&ours, base, 80), 0);
-    ck_assert(!private_folder_remove_orphan(theirs.path));
+    ck_assert(!private_folder_remove_orphan(theirs.path, "one"));
     ck_assert_int_eq(access(theirs.path, F_OK), 0); /* its owner lives */
     ck_assert_uint_eq(private_folder_held(base, "one", held, 4), 2);
     ck_assert_uint_eq(private_folder_held(base, "two", held, 4), 0);
@@ -105,9 +105,11 @@ START_TEST(an_orphan_is_removed_by_who_was_served_by_it)
     ck_assert_int_eq(waitpid(child, NULL, 0), child);
     ck_assert_uint_eq(private_folder_held(base, "one", held, 4), 1);
     ck_assert_str_eq(held[0].text, ours.path);
-    ck_assert(private_folder_remove_orphan(theirs.path));
+    ck_assert(private_folder_remove_orphan(theirs.path, "two")); /* has another name: is left alone */
+    ck_assert_int_eq(access(theirs.path, F_OK), 0);
+    ck_assert(private_folder_remove_orphan(theirs.path, "one"));
     ck_assert_int_ne(access(theirs.path, F_OK), 0);
-    ck_assert(private_folder_remove_orphan(base)); /* nobody locks it: not one of these folders */
+    ck_assert(private_folder_remove_orphan(base, "one"));
     ck_assert_int_eq(access(ours.path, F_OK), 0);
     private_folder_remove(&ours);
 }
