@@ -19,7 +19,8 @@ struct client {
 /* Where meshd is: --address, $MESH_ADDRESS, else the first of the usual places that exists.  MESH_EDAEMON: none does;
  * MESH_EINVAL: the address is no address. */
 int client_find(const struct ctl *ctl, struct client *ret_client);
-/* The same, for who only looks or asks: when none is there, the private one of `meshctl run`, if this user has just one. */
+/* The same, for who looks into a job or its store: when none is there, the private one of `meshctl run`, if this user has just
+ * one. */
 int client_find_any(const struct ctl *ctl, struct client *ret_client);
 
 struct call;

@@ -319,7 +319,7 @@ int cmd_diagnose(const struct ctl *ctl, const struct arguments *arguments, const
     Mesh__V1__DaemonMessage *reply = NULL;
     Mesh__V1__Diagnose question = MESH__V1__DIAGNOSE__INIT;
     Mesh__V1__ClientMessage m = MESH__V1__CLIENT_MESSAGE__INIT;
-    question.job = (char *)(arguments->n_operands > 0 ? arguments->operand[0] : "");
+    question.job = arguments_job(arguments);
     question.after_ms = (uint64_t)((const struct diagnose_options *)options)->after_ms;
     m.body_case = MESH__V1__CLIENT_MESSAGE__BODY_DIAGNOSE;
     m.diagnose = &question;

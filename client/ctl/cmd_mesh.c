@@ -209,11 +209,12 @@ static int ask_ranks(const struct ctl *ctl, char *job, Mesh__V1__DaemonMessage *
 int cmd_mesh_show(const struct ctl *ctl, const struct arguments *arguments, const void *options)
 {
     (void)options;
-    char *job = (char *)(arguments->n_operands > 0 ? arguments->operand[0] : "");
+    char *job = arguments_job(arguments);
     Mesh__V1__DaemonMessage *meshes = NULL, *ranks = NULL;
     int r = ask_meshes(ctl, job, &meshes);
+    job = r == 0 && meshes->meshes->job != NULL ? meshes->meshes->job->job : job;
     r = r == 0 ? ask_ranks(ctl, job, &ranks) : r;
-    r = r == 0 ? show(ctl, meshes->meshes->job->job, meshes->meshes, ranks->ranks) : r;
+    r = r == 0 ? show(ctl, job, meshes->meshes, ranks->ranks) : r;
     codec_free_daemon(meshes);
     codec_free_daemon(ranks);
     return r == 0 ? EXIT_OK : say_failure(r);

@@ -188,6 +188,6 @@ static int show(const struct ctl *ctl, const void *arg)
 
 int cmd_ranks(const struct ctl *ctl, const struct arguments *arguments, const void *options)
 {
-    const char *job = arguments->n_operands > 0 ? arguments->operand[0] : "";
+    const char *job = arguments_job(arguments);
     return watch_run(ctl, ((const struct ranks_options *)options)->is_watching, show, &job);
 }

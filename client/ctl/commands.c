@@ -160,3 +160,8 @@ int command_run(const struct command *c, struct ctl *ctl, char *const *argv)
     r = r == 0 ? check_operands(c, &arguments) : r;
     return r == 0 ? c->run(ctl, &arguments, values) : say_usage("%s", mesh_last_error()->message);
 }
+
+char *arguments_job(const struct arguments *a)
+{
+    return (char *)(a->n_operands > 0 ? a->operand[0] : "");
+}

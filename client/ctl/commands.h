@@ -33,6 +33,9 @@ int command_find(char *const *argv, const struct command **ret_command, int *ret
 /* Reads the rest of the line by the command's tables, checks the operands, runs it; the exit code. */
 int command_run(const struct command *c, struct ctl *ctl, char *const *argv);
 
+/* The operand [JOB] of a question to meshd; "": it was left out, and meshd takes the only one. */
+char *arguments_job(const struct arguments *a);
+
 #define COMMAND(id, name, operands, min, max, program, summary, details)                                               \
     int cmd_##id(const struct ctl *ctl, const struct arguments *arguments, const void *options);                       \
     extern const struct command_options options_##id;
