@@ -135,11 +135,11 @@ static int apply_rows(enum op_id rows, enum op_id sum, mesh_dtensor *const *in, 
 }
 
 /* The checks of the operator itself, before anything is sent; weight (NULL: none) will be in one dtype with in[0]. */
-static int check(mesh_dtensor *const *in, const mesh_dtensor *weight, const struct op_attr *attr)
+static int check(const char *name, mesh_dtensor *const *in, const mesh_dtensor *weight, const struct op_attr *attr)
 {
     struct op_shapes s;
     op_facts(&op_table[OP_cross_entropy_rows], in, attr, &s);
-    s.name = "cross_entropy";
+    s.name = name;
     s.in_dtype[0] = weight == NULL ? s.in_dtype[0] : dtype_promoted(s.in_dtype[0], weight->dtype);
     int r = op_table[OP_cross_entropy_rows].shape(&s);
     bool is_known_to_all = is_whole(in[1]) && in[1]->mesh->n_ranks == mesh_world_size();
@@ -149,7 +149,7 @@ static int check(mesh_dtensor *const *in, const mesh_dtensor *weight, const stru
 
 static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_attr *attr, mesh_dtensor **ret_out)
 {
-    int r = check(in, NULL, attr);
+    int r = check("cross_entropy", in, NULL, attr);
     if (r < 0) {
         return r;
     }
@@ -168,14 +168,14 @@ static int apply_by_shards(mesh_dtensor **in, int class_dim, const struct op_att
 }
 
 /* weight as [1, classes, 1...], to broadcast over rows; x and it in one dtype. */
-static int bring_weight(mesh_dtensor **inout_x, mesh_dtensor *weight, mesh_dtensor **ret_weight)
+static int bring_weight(const char *name, mesh_dtensor **inout_x, mesh_dtensor *weight, mesh_dtensor **ret_weight)
 {
     mesh_dtensor *x = *inout_x;
     int class_dim = x->shape.ndim == 1 ? 0 : 1;
     char text[SHAPE_TEXT_BYTES];
     if (weight->shape.ndim != 1 || weight->shape.dim[0] != x->shape.dim[class_dim]) {
-        return err_set(MESH_ESHAPE, "a weight of %s for %lld classes", shape_text(weight->shape, text, sizeof text),
-                       (long long)x->shape.dim[class_dim]);
+        return err_set(MESH_ESHAPE, "%s: a weight of %s for %lld classes: one number for each is needed", name,
+                       shape_text(weight->shape, text, sizeof text), (long long)x->shape.dim[class_dim]);
     }
     mesh_dtype both = dtype_promoted(x->dtype, weight->dtype);
     mesh_dtensor *plain = dtensor_alias(weight); /* it has no gradient */
@@ -208,8 +208,8 @@ static int weighted(mesh_dtensor *log_probabilities, mesh_dtensor *target, mesh_
 static int weighted_cross_entropy(mesh_dtensor **in, mesh_dtensor *weight, int class_dim, const struct op_attr *attr,
                                   mesh_dtensor **ret_loss)
 {
-    int r = check(in, weight, attr);
-    r = r < 0 ? r : bring_weight(&in[0], weight, &weight);
+    int r = check("cross_entropy", in, weight, attr);
+    r = r < 0 ? r : bring_weight("cross_entropy", &in[0], weight, &weight);
     mesh_dtensor *log_probabilities = r < 0 ? NULL : softmax_of(OP_log_softmax, in[0], class_dim);
     if (log_probabilities == NULL) {
         return err_status();
@@ -266,8 +266,8 @@ static int nll_loss(mesh_dtensor *log_probabilities, mesh_dtensor *target, const
     int r = read_options("nll_loss", log_probabilities, &as, &attr);
     if (r == 0 && o != NULL && o->weight != NULL) {
         mesh_dtensor *weight = NULL;
-        r = check(in, o->weight, &attr);
-        r = r < 0 ? r : bring_weight(&log_probabilities, o->weight, &weight);
+        r = check("nll_loss", in, o->weight, &attr);
+        r = r < 0 ? r : bring_weight("nll_loss", &log_probabilities, o->weight, &weight);
         return r < 0 ? r : weighted(log_probabilities, target, weight, &attr, ret_loss);
     }
     r = r < 0 ? r : apply_rows(OP_nll_loss_rows, OP_nll_loss_sum, in, &attr, out);

@@ -367,6 +367,33 @@ static int bad_targets(void *arg)
     return 0;
 }
 
+/* Each in the name of the call. */
+static int bad_weights(void *arg)
+{
+    mesh_device_mesh *m = line();
+    mesh_dtensor *x = F64(m, SHAPE(1, 4), ON(R), 0, 1, 2, 3), *good = I64(m, SHAPE(1), ON(R), 2);
+    mesh_dtensor *bad = I64(m, SHAPE(1), ON(R), 4), *ones = mesh_ones(SHAPE(4), m, ON(R)),
+                 *short_ = mesh_ones(SHAPE(3), m, ON(R));
+    (void)arg;
+    for (int k = 0; k < 2; k++) {
+        const char *name = k == 0 ? "cross_entropy: " : "nll_loss: ";
+        mesh_scope *s = mesh_scope_begin();
+        REQUIRE((k == 0 ? mesh_cross_entropy(x, bad, .weight = ones) : mesh_nll_loss(x, bad, .weight = ones)) == NULL);
+        REQUIRE(strncmp(mesh_last_error()->message, name, strlen(name)) == 0 && mesh_scope_end(s) == MESH_EINVAL);
+        s = mesh_scope_begin();
+        REQUIRE((k == 0 ? mesh_cross_entropy(x, good, .weight = short_) : mesh_nll_loss(x, good, .weight = short_)) ==
+                NULL);
+        REQUIRE(strncmp(mesh_last_error()->message, name, strlen(name)) == 0 && mesh_scope_end(s) == MESH_ESHAPE);
+    }
+    return 0;
+}
+
+START_TEST(a_bad_weight_of_a_loss_is_refused_in_the_name_of_the_call)
+{
+    ranks_run(2, bad_weights, NULL);
+}
+END_TEST
+
 START_TEST(a_target_that_is_no_class_is_known_to_all_ranks)
 {
     ranks_run(2, bad_targets, NULL);
@@ -478,6 +505,7 @@ Suite *test_suite(void)
     tcase_add_test(t, an_empty_shard_takes_part_in_softmax);
     tcase_add_loop_test(t, cross_entropy_over_sharded_classes_is_three_small_reductions, 2, 5);
     tcase_add_test(t, a_target_that_is_no_class_is_known_to_all_ranks);
+    tcase_add_test(t, a_bad_weight_of_a_loss_is_refused_in_the_name_of_the_call);
     tcase_add_test(t, a_mesh_of_some_ranks_in_another_order);
     tcase_add_loop_test(t, gradients_share_among_ties_and_survive_zeros, 1, 5);
     tcase_add_loop_test(t, normalisation_over_a_sharded_dim_keeps_it, 2, 5);
