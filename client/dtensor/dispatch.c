@@ -219,6 +219,23 @@ static void finish_attr(const struct op_row *op, mesh_dtensor *const *in, const 
     attention_attr_at(op, s, &(struct rule_mesh){ m->ndim, m->size }, m->coordinate, inout->choice.in, &inout->attr);
 }
 
+/* The placements, and how elements get there. */
+static int choose(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
+                  const mesh_placements *now, struct decision *inout)
+{
+    const mesh_device_mesh *m = in[0]->mesh;
+    int r = op->user == NULL ? window_find(op, in, s, &inout->windows, &inout->choice) : 0;
+    if (r == 0 && inout->windows.n == 0) {
+        r = op_choose(op, s, m->ndim, m->size, now, &inout->choice);
+    }
+    if (r == 0 && op->rule.of == rule_reshape && s->attr.mode == RESHAPE_IS_VIEW) {
+        r = check_view(in[0], s, &inout->choice);
+    } else if (r == 0 && op->rule.of == rule_reshape) {
+        try_exchange(m, &now[0], s, inout);
+    }
+    return r;
+}
+
 static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct op_attr *attr,
                   struct decision *ret_decision)
 {
@@ -238,18 +255,7 @@ static int decide(const struct op_row *op, mesh_dtensor *const *in, const struct
     for (int i = 0; i < op->n_in; i++) {
         now[i] = in[i] ? in[i]->placements : now[i];
     }
-    r = op->user == NULL ? window_find(op, in, &s, &d.windows, &d.choice) : 0;
-    if (r == 0 && d.windows.n == 0) {
-        r = op_choose(op, &s, m->ndim, m->size, now, &d.choice);
-    }
-    if (r < 0) {
-        return r;
-    }
-    if (op->rule.of == rule_reshape && s.attr.mode == RESHAPE_IS_VIEW) {
-        r = check_view(in[0], &s, &d.choice);
-    } else if (op->rule.of == rule_reshape) {
-        try_exchange(m, &now[0], &s, &d);
-    }
+    r = choose(op, in, &s, now, &d);
     if (r < 0) {
         return r;
     }
