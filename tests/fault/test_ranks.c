@@ -127,9 +127,24 @@ END_TEST
 
 START_TEST(a_call_in_which_a_rank_did_its_part_ends_well_without_it)
 {
-    RANKS("4", "last", "2");
+    RANKS("4", "last", "2", "0");
     ck_assert_msg(count_text(p.out.text, "sum 6\n") == 3, "%.3000s%.3000s", p.out.text, p.err.text);
     ctl_expect(&p, 0, NULL, NULL);
+}
+END_TEST
+
+START_TEST(the_call_after_it_names_the_rank_that_is_gone)
+{
+    RANKS("4", "last", "2", "1");
+    ck_assert_msg(count_text(p.out.text, "sum 6\n") == 3, "%.3000s%.3000s", p.out.text, p.err.text);
+    long long gone_ms = time_after(p.out.text, "gone at ");
+    for (int i = 0; i < 4; i++) {
+        if (i != 2) {
+            expect_failure(i, "MESH_EPEER", ": rank 2 (");
+            ck_assert_int_le(time_after(failure_of(i), " at ") - gone_ms, NAMED_WITHIN_MS);
+        }
+    }
+    ctl_expect(&p, 16, NULL, NULL);
 }
 END_TEST
 
@@ -302,6 +317,7 @@ Suite *test_suite(void)
     tcase_add_test(cases, a_rank_that_exits_without_a_word_is_the_cause);
     tcase_add_test(cases, a_rank_that_exits_well_without_leaving_is_named);
     tcase_add_loop_test(cases, a_call_in_which_a_rank_did_its_part_ends_well_without_it, 0, 5);
+    tcase_add_loop_test(cases, the_call_after_it_names_the_rank_that_is_gone, 0, 5);
     tcase_add_test(cases, a_stopped_rank_is_named_when_the_time_is_over);
     tcase_add_test(cases, a_rank_that_never_comes_is_named_at_the_deadline);
     tcase_add_loop_test(cases, a_rank_that_ends_before_it_joins_fails_the_others_at_once, 0, 6);
