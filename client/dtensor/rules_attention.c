@@ -25,27 +25,15 @@ static void cut_all(const struct roles *roles, int dim, struct rule_list *inout)
     rule_add(inout, &r);
 }
 
-static void cut_queries(const struct roles *roles, int dim, struct rule_list *inout)
+/* What goes with q, or with k; the other is whole, and its results are sums over the parts. */
+static void cut_alone(const struct roles *roles, char which, int dim, struct rule_list *inout)
 {
     struct rule r = rule_whole();
     for (size_t i = 0; i < strlen(roles->in); i++) {
-        r.in[i] = roles->in[i] == 'q' ? mesh_shard(dim) : mesh_replicate();
+        r.in[i] = roles->in[i] == which ? mesh_shard(dim) : mesh_replicate();
     }
     for (size_t o = 0; o < strlen(roles->out); o++) {
-        r.out[o] = roles->out[o] == 'q' ? mesh_shard(dim) : mesh_partial(MESH_SUM);
-    }
-    rule_add(inout, &r);
-}
-
-/* Rows and places are the same dim of their tensors. */
-static void cut_places(const struct roles *roles, int dim, struct rule_list *inout)
-{
-    struct rule r = rule_whole();
-    for (size_t i = 0; i < strlen(roles->in); i++) {
-        r.in[i] = roles->in[i] == 'k' ? mesh_shard(dim) : mesh_replicate();
-    }
-    for (size_t o = 0; o < strlen(roles->out); o++) {
-        r.out[o] = roles->out[o] == 'k' ? mesh_shard(dim) : mesh_partial(MESH_SUM);
+        r.out[o] = roles->out[o] == which ? mesh_shard(dim) : mesh_partial(MESH_SUM);
     }
     rule_add(inout, &r);
 }
@@ -64,15 +52,15 @@ static void attention(const struct op_shapes *s, int parts, const struct roles *
     if (heads >= 0 && attention_keeps_groups(s, parts)) {
         cut_all(roles, heads, inout);
     }
-    if (heads >= 0 &&
-        (s->mesh_ndim == 1 || s->attr.index[1] == 1)) { /* else it might meet the rule above on another mesh dim */
-        cut_queries(roles, heads, inout);
+    /* Else it might meet the rule above on another mesh dim. */
+    if (heads >= 0 && (s->mesh_ndim == 1 || s->attr.index[1] == 1)) {
+        cut_alone(roles, 'q', heads, inout);
     }
-    cut_queries(roles, rows, inout);
+    cut_alone(roles, 'q', rows, inout);
 }
 
-/* With results that attention_join() makes what they are said to be. */
-static void cut_places_before_join(int dim, struct rule_list *inout)
+/* Of the forward call: with results that attention_join() makes what they are said to be. */
+static void cut_places(int dim, struct rule_list *inout)
 {
     struct rule r = rule_whole();
     r.in[1] = r.in[2] = mesh_shard(dim);
@@ -85,7 +73,7 @@ void rule_attention(const struct op_shapes *s, int parts, struct rule_list *inou
 {
     attention(s, parts, &(struct roles){ "qkk", "qq" }, inout);
     if ((s->attr.mode & ATTENTION_BY_KEYS) != 0) {
-        cut_places_before_join(s->in[0].ndim - 2, inout);
+        cut_places(s->in[0].ndim - 2, inout);
     }
 }
 
@@ -93,12 +81,12 @@ void rule_attention_grad_q(const struct op_shapes *s, int parts, struct rule_lis
 {
     const struct roles roles = { "qqkkq", "q" };
     attention(s, parts, &roles, inout);
-    cut_places(&roles, s->in[0].ndim - 2, inout);
+    cut_alone(&roles, 'k', s->in[0].ndim - 2, inout);
 }
 
 void rule_attention_grad_kv(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     const struct roles roles = { "qqkkq", "kk" };
     attention(s, parts, &roles, inout);
-    cut_places(&roles, s->in[0].ndim - 2, inout);
+    cut_alone(&roles, 'k', s->in[0].ndim - 2, inout);
 }
