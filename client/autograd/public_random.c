@@ -104,14 +104,21 @@ static int check_in_place(const char *what, const mesh_dtensor *x)
     return r;
 }
 
-static mesh_dtensor *draw_into(const char *what, mesh_dtensor *x, struct fill *f, uint64_t seed)
+/* Of f: a range or, of normal numbers, a mean and a deviation. */
+static int check_real(const char *what, const mesh_dtensor *x, const struct fill *f)
 {
-    int r = f->kind == FILL_WHOLE ? 0 : check_float(what, x);
+    int r = check_float(what, x);
+    double least = f->kind == FILL_UNIFORM ? f->a : 0;
+    return r < 0 || (isfinite(f->a) && isfinite(f->b) && f->b >= least)
+               ? r
+               : err_set(MESH_EINVAL, "%s: %g and %g: finite numbers, a range upwards, a deviation of at least 0", what,
+                         f->a, f->b);
+}
+
+/* r: of the check of f. */
+static mesh_dtensor *draw_into(const char *what, int r, mesh_dtensor *x, struct fill *f, uint64_t seed)
+{
     r = r < 0 ? r : check_in_place(what, x);
-    if (r == 0 && (!isfinite(f->a) || !isfinite(f->b) || f->b < (f->kind == FILL_UNIFORM ? f->a : 0))) {
-        r = err_set(MESH_EINVAL, "%s: %g and %g: finite numbers, a range upwards, a deviation of at least 0", what,
-                    f->a, f->b);
-    }
     if (r == 0) {
         f->key = dtensor_next_key(x->mesh->session, seed);
     }
@@ -125,13 +132,13 @@ static mesh_dtensor *draw_into(const char *what, mesh_dtensor *x, struct fill *f
 mesh_dtensor *mesh_uniform_(mesh_dtensor *x, double low, double high, uint64_t seed)
 {
     struct fill f = { .kind = FILL_UNIFORM, .a = low, .b = high };
-    return public_enter(__func__, &x, 1) ? draw_into("uniform_", x, &f, seed) : NULL;
+    return public_enter(__func__, &x, 1) ? draw_into("uniform_", check_real("uniform_", x, &f), x, &f, seed) : NULL;
 }
 
 mesh_dtensor *mesh_normal_(mesh_dtensor *x, double mean, double deviation, uint64_t seed)
 {
     struct fill f = { .kind = FILL_NORMAL, .a = mean, .b = deviation };
-    return public_enter(__func__, &x, 1) ? draw_into("normal_", x, &f, seed) : NULL;
+    return public_enter(__func__, &x, 1) ? draw_into("normal_", check_real("normal_", x, &f), x, &f, seed) : NULL;
 }
 
 mesh_dtensor *mesh_randint_(mesh_dtensor *x, int64_t low, int64_t high, uint64_t seed)
@@ -140,6 +147,5 @@ mesh_dtensor *mesh_randint_(mesh_dtensor *x, int64_t low, int64_t high, uint64_t
     if (!public_enter(__func__, &x, 1)) {
         return NULL;
     }
-    int r = factory_check_whole("randint_", x->dtype, low, high);
-    return r < 0 ? scope_fail(r) : draw_into("randint_", x, &f, seed);
+    return draw_into("randint_", factory_check_whole("randint_", x->dtype, low, high), x, &f, seed);
 }

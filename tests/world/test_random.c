@@ -311,6 +311,11 @@ static int of_all_kinds(void *arg)
     for (int k = 0; k < 5; k++) {
         REQUIRE(found[k] > 850 && found[k] < 1150);
     }
+    mesh_tensor *low = mesh_full_tensor(mesh_randint_(mesh_zeros(MESH_SHAPE(50), m, p, .dtype = MESH_I64), -10, -5, 9));
+    REQUIRE(low != NULL);
+    for (int i = 0; i < 50; i++) {
+        REQUIRE(element(low, i) >= -10 && element(low, i) <= -6);
+    }
     mesh_scope *s = mesh_scope_begin();
     mesh_randint_(mesh_zeros(MESH_SHAPE(3), m, p, .dtype = MESH_U8), 0, 257, 0);
     REQUIRE_OK(ends_with(s, MESH_EINVAL, "randint_: [0, 257) for u8"));
