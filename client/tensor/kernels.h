@@ -253,7 +253,17 @@ struct box_in {
 void box_copy(struct box_in to, struct box_in from, size_t item_bytes);
 
 /* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape global. */
-enum fill_kind { FILL_VALUE, FILL_UNIFORM, FILL_NORMAL, FILL_MASK, FILL_STEPS, FILL_LINEAR, FILL_POWER, FILL_WHOLE, FILL_ORDER };
+enum fill_kind {
+    FILL_VALUE,
+    FILL_UNIFORM,
+    FILL_NORMAL,
+    FILL_MASK,
+    FILL_STEPS,
+    FILL_LINEAR,
+    FILL_POWER,
+    FILL_WHOLE,
+    FILL_ORDER
+};
 struct fill {
     enum fill_kind kind;
     double a,
