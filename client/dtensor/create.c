@@ -96,7 +96,8 @@ mesh_dtensor *mesh_randperm_opt(int64_t n, mesh_device_mesh *m, mesh_placements 
     if (!scope_enter(__func__)) {
         return NULL;
     }
-    if (n < 0 || (dtype_is_valid((int)t) && n > 0 && !number_fits(t, (double)(n - 1)))) {
+    bool is_integer = dtype_is_valid((int)t) && dtype_kind(t) == DTYPE_INT; /* factory_make() refuses the others */
+    if (n < 0 || (is_integer && n > 0 && !number_fits(t, (double)(n - 1)))) {
         return scope_fail(err_set(MESH_EINVAL,
                                   "randperm: the numbers below %lld for %s: n is at least 0, and all fit the dtype",
                                   (long long)n, dtype_is_valid((int)t) ? dtype_name(t) : "no dtype"));

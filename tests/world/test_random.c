@@ -380,6 +380,9 @@ static int refusals_of_factories(void *arg)
     mesh_randperm(-1, m, p);
     REQUIRE_OK(ends_with(s, MESH_EINVAL, "at least 0"));
     s = mesh_scope_begin();
+    mesh_randperm(4, m, p, .dtype = MESH_BOOL);
+    REQUIRE_OK(ends_with(s, MESH_EUNSUPPORTED, "bool"));
+    s = mesh_scope_begin();
     mesh_randperm(4, m, p, .dtype = MESH_F64);
     return ends_with(s, MESH_EUNSUPPORTED, "f64");
 }
