@@ -176,7 +176,7 @@ static int way_back_init(const struct trial *t, mesh_device_mesh *m, struct way_
         w->largest = MAX(w->largest, bytes);
     }
     w->largest = MAX(w->largest, tensor_bytes(t->out[0]));
-    REQUIRE(ag_apply(t->sample->op, w->in, &t->sample->attr, w->out) == 0);
+    REQUIRE(ag_apply(t->sample->op, w->in, &t->shapes.attr, w->out) == 0);
     w->dy = mesh_ones_like(w->out[0]);
     REQUIRE(w->dy != NULL);
     return 0;
