@@ -8,8 +8,8 @@
  *     normalize_grad_weight  dw = sum over rows of dy h
  * Statistics are kept in f64; with them each element is computed in the dtype of x, in at most six roundings.
  *
- * layer_norm, rms_norm: memory is read once and written once, as long as a row stays in a cache until it is read again.  The gradients read
- * dy and x once each.
+ * layer_norm, rms_norm: memory is read once and written once, as long as a row stays in a cache until it is read again.  The
+ * gradients read dy and x once each.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -29,8 +29,9 @@ enum { LAYER, RMS };
 #define STACK 4   /* rows that are added to the sums over rows together */
 #define BLOCK 512 /* elements that are computed before they are written past the caches */
 
-struct row { /* of one row: what h needs, and the means of g and g h */
-    double mean, scale, g_mean, gh_mean;
+struct row {          /* of one row: what h needs, and the means of g and g h */
+    double high, low; /* the mean, in two numbers of the dtype */
+    double scale, g_mean, gh_mean;
 };
 
 struct normalized {
@@ -54,10 +55,8 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
 #define PLUS_OR_NULL(p, j) ((p) != NULL ? (p) + (j) : NULL)
 
 /* x - mean, the mean in two parts: the first subtraction is exact where x is near it. */
-#define CENTERED(x) (((x)-high) - low)
-#define PARTS_OF(T, mean)                                                                                              \
-    const T high = (T)(mean);                                                                                          \
-    const T low = (T)((mean) - (double)high)
+#define CENTERED(x)    (((x)-high) - low)
+#define PARTS_OF(T, r) const T high = (T)(r)->high, low = (T)(r)->low
 
 #define NORMALIZE(D, T, U, unused)                                                                                     \
     static struct row statistics_##D(const struct normalized *z, const T *x) {                                         \
@@ -66,13 +65,14 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
             return (struct row){ .scale = 1 / sqrt(row_dot_##D(x, x, z->n) / n + z->eps) };                            \
         }                                                                                                              \
         struct row_moments m = row_moments_##D(x, z->n, (struct row_moments){ .n = 0 });                               \
-        double var = row_squares_about_mean(m.sum, m.square, n) / n;                                                   \
-        return (struct row){ .mean = row_moments_mean(&m), .scale = 1 / sqrt(var + z->eps) };                          \
+        const double var = row_squares_about_mean(m.sum, m.square, n) / n, mean = row_moments_mean(&m);                \
+        const double high = (double)(T)mean; /* not in a vector loop, where gcc 12 takes it for the mean itself */     \
+        return (struct row){ .high = high, .low = mean - high, .scale = 1 / sqrt(var + z->eps) };                      \
     } static VECTOR_ROW(write_##D,                                                                                     \
                         (T *restrict y, const T *x, const T *w, const T *b, int64_t n, const struct row *r),           \
                         (y, x, w, b, n, r))                                                                            \
     {                                                                                                                  \
-        PARTS_OF(T, r->mean);                                                                                          \
+        PARTS_OF(T, r);                                                                                                \
         const T scale = (T)r->scale;                                                                                   \
         for (int64_t j = 0; w != NULL && b != NULL && j < n; j++) {                                                    \
             y[j] = CENTERED(x[j]) * scale * w[j] + b[j];                                                               \
@@ -104,7 +104,7 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
                       (T *restrict dx, const T *dy, const T *x, const T *w, int64_t n, const struct row *r),           \
                       (dx, dy, x, w, n, r))                                                                            \
     {                                                                                                                  \
-        PARTS_OF(T, r->mean);                                                                                          \
+        PARTS_OF(T, r);                                                                                                \
         const T scale = (T)r->scale, even = (T)(r->scale * r->g_mean), slope = (T)(r->scale * r->scale * r->gh_mean);  \
         for (int64_t j = 0; w != NULL && j < n; j++) {                                                                 \
             dx[j] = (dy[j] * w[j] * scale - even) - CENTERED(x[j]) * slope;                                            \
@@ -116,7 +116,7 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
     static void row_grad_##D(const struct normalized *z, T *dx, const T *dy, const T *x, const T *w)                   \
     {                                                                                                                  \
         struct row r = statistics_##D(z, x);                                                                           \
-        struct row_slopes sums = row_slopes_##D(dy, x, w, z->n, r.mean);                                               \
+        struct row_slopes sums = row_slopes_##D(dy, x, w, z->n, r.high + r.low);                                       \
         r.g_mean = z->mode == LAYER ? sums.g / (double)z->n : 0;                                                       \
         r.gh_mean = sums.gx * r.scale / (double)z->n;                                                                  \
         T block[BLOCK] __attribute__((aligned(CACHE_LINE)));                                                           \
@@ -138,7 +138,7 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
     static VECTOR_ROW(add_row_##D, (double *restrict sum, const T *dy, const T *x, int64_t n, const struct row *r),    \
                       (sum, dy, x, n, r))                                                                              \
     {                                                                                                                  \
-        PARTS_OF(T, r->mean);                                                                                          \
+        PARTS_OF(T, r);                                                                                                \
         const T scale = (T)r->scale;                                                                                   \
         for (int64_t j = 0; j < n; j++) {                                                                              \
             sum[j] += (double)(dy[j] * (CENTERED(x[j]) * scale));                                                      \
@@ -150,8 +150,8 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
     {                                                                                                                  \
         T high[STACK], low[STACK], scale[STACK];                                                                       \
         for (int k = 0; k < STACK; k++) {                                                                              \
-            high[k] = (T)r[k].mean;                                                                                    \
-            low[k] = (T)(r[k].mean - (double)high[k]);                                                                 \
+            high[k] = (T)r[k].high;                                                                                    \
+            low[k] = (T)r[k].low;                                                                                      \
             scale[k] = (T)r[k].scale;                                                                                  \
         }                                                                                                              \
         for (int64_t j = 0; j < n; j++) {                                                                              \

@@ -5,8 +5,8 @@
  *     log_softmax  y = x - m - log(s)            dx = dy - exp(y) sum(dy)
  * A line of -inf alone, or one with a NaN, is NaN, as everywhere.  Sums are kept in f64.
  *
- * Lines whose elements lie side by side go one by one: one read and one write of memory as long as a line stays in a cache; row_exp.h
- * says how.  Other lines go in panels of WIDTH neighbours, row after row, each line with its m and s in an array:
+ * Lines whose elements lie side by side go one by one: one read and one write of memory as long as a line stays in a cache;
+ * row_exp.h says how.  Other lines go in panels of WIDTH neighbours, row after row, each line with its m and s in an array:
  *
  *     x[0, j .. j + WIDTH)        m[j], s[j] = what the column below j has
  *     x[1, j .. j + WIDTH)

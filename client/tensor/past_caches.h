@@ -1,5 +1,6 @@
-/* client/tensor/past_caches.h - writing a large result past the caches: else each of its lines would be read before it is written, and what
- * is worth keeping in a cache would make room for it.
+/* client/tensor/past_caches.h - writing a large result past the caches.
+ *
+ * Else each of its lines would be read before it is written, and what is worth keeping in a cache would make room for it.
  *
  *     bool is_large = goes_past_caches(out, bytes_of_all, bytes_of_a_row);
  *     ... = is_large ? block : out + i                         compute some elements

@@ -15,9 +15,10 @@ struct row_deviations {
     double sum, square; /* of x - center */
 };
 
-/* Moments in one pass over memory.  Of n numbers x: sum of x - center, sum of (x - center)^2, the center being near the mean: that
- * of those that had come when they were an eighth as many, or more.  So the sum of the squares about the mean itself, square - sum^2 / n, is
- * no smaller than an eighth of the squares it is the difference of: 3 of 53 bits at most are lost, wherever the mean is. */
+/* Moments in one pass over memory.  Of n numbers x: sum of x - center, sum of (x - center)^2, the center being near the
+ * mean: that of those that had come when they were an eighth as many, or more.  So the sum of the squares about the mean
+ * itself, square - sum^2 / n, is no smaller than an eighth of the squares it is the difference of: 3 of 53 bits at most are
+ * lost, wherever the mean is. */
 struct row_moments {
     double center, sum, square;
     int64_t n;
@@ -43,7 +44,8 @@ static inline void row_recenter(double *center, double *sum, double *square, dou
     *sum -= n * by;
 }
 
-/* Products are rounded to the dtype, and so are the sums of four of them: each sum is right to five roundings of the sum of the sizes. */
+/* Products are rounded to the dtype, and so are the sums of four of them: each sum is right to five roundings of the sum of
+ * the sizes. */
 struct row_slopes {
     double g, gx; /* sums of g = dy w (w may be NULL: 1) and of g (x - mean) */
 };

@@ -15,12 +15,10 @@
 #define BLOCK 512 /* elements whose largest is found, whose exponentials are taken and summed, before the next */
 #define MOST_KEPT                                                                                                      \
     4096 /* exponentials of one row that are kept until their sum is known; of longer rows they are taken again */
-#define FIRST    64 /* whose largest is the first center */
-#define ABOVE    40 /* an element may be above the center, without its exponential being too large */
 #define CHAINS   4
 #define GROUP(T) (CHAINS * WIDE(T))
 
-/* exp(x) for x that is not above ABOVE */
+/* exp(x) for x that is not above 0 */
 VECTOR_INLINE float falling_exp_F32(float x)
 {
     return exp_joined_f32(exp_parts_f32(x < -104.0F ? -104.0F : x), 0x1p-64F);
@@ -37,38 +35,28 @@ double row_log_sum_exp(struct row_exponentials e)
 }
 
 #define EXPONENTIALS(D, T, U, unused)                                                                                  \
-    /* Into power what exp(x - center) is; their sum, and the largest x. */                                            \
-    static VECTOR_VALUE(struct row_exponentials, exp_block_##D,                                                        \
-                        (T *restrict power, const T *restrict x, int64_t n, T center), (power, x, n, center))          \
+    /* Into power what exp(x - center) is, no x being above the center; returns their sum. */                          \
+    static VECTOR_VALUE(double, exp_block_##D, (T *restrict power, const T *restrict x, int64_t n, T center),          \
+                        (power, x, n, center))                                                                         \
     {                                                                                                                  \
-        T most[GROUP(T)], rest_most = -(T)INFINITY;                                                                    \
         lanes sum[2] = { { 0 } };                                                                                      \
         double rest = 0;                                                                                               \
         int64_t i = 0;                                                                                                 \
-        for (int l = 0; l < GROUP(T); l++) {                                                                           \
-            most[l] = -(T)INFINITY;                                                                                    \
-        }                                                                                                              \
         for (; i + GROUP(T) <= n; i += GROUP(T)) {                                                                     \
             wide_##D v[CHAINS];                                                                                        \
             for (int l = 0; l < GROUP(T); l++) {                                                                       \
-                const T at = x[i + l];                                                                                 \
-                most[l] = at > most[l] ? at : most[l];                                                                 \
-                power[i + l] = falling_exp_##D(at - center);                                                           \
+                power[i + l] = falling_exp_##D(x[i + l] - center);                                                     \
             }                                                                                                          \
             memcpy(v, power + i, sizeof v);                                                                            \
             v[0] = (v[0] + v[1]) + (v[2] + v[3]);                                                                      \
             lanes_add_##D(sum, &v[0]);                                                                                 \
         }                                                                                                              \
         for (; i < n; i++) {                                                                                           \
-            rest_most = x[i] > rest_most ? x[i] : rest_most;                                                           \
             power[i] = falling_exp_##D(x[i] - center);                                                                 \
             rest += (double)power[i];                                                                                  \
         }                                                                                                              \
-        for (int l = 0; l < GROUP(T); l++) {                                                                           \
-            rest_most = most[l] > rest_most ? most[l] : rest_most;                                                     \
-        }                                                                                                              \
         sum[0] += sum[1];                                                                                              \
-        return (struct row_exponentials){ (double)rest_most, lanes_total(&sum[0]) + rest };                            \
+        return lanes_total(&sum[0]) + rest;                                                                            \
     }                                                                                                                  \
     VECTOR_ROW(row_exp_##D, (T *restrict out, const T *x, int64_t n, T center), (out, x, n, center))                   \
     {                                                                                                                  \
@@ -87,8 +75,8 @@ double row_log_sum_exp(struct row_exponentials e)
         }                                                                                                              \
         return sum;                                                                                                    \
     }                                                                                                                  \
-    /* Its exponentials less a center that is the largest, or infinite: then there are none. */                        \
-    static void add_apart_##D(struct row_exponentials *e, T *power, const T *x, int64_t n)                             \
+    /* Adds a block; leaves its exponentials less the center of then in `power`, 0 where that is infinite. */          \
+    static void add_block_##D(struct row_exponentials *e, T *power, const T *x, int64_t n)                             \
     {                                                                                                                  \
         const double most = (double)row_max_##D(x, n);                                                                 \
         if (!(most <= e->center)) { /* larger, or NaN */                                                               \
@@ -99,19 +87,7 @@ double row_log_sum_exp(struct row_exponentials e)
             memset(power, 0, (size_t)n * sizeof(T));                                                                   \
             e->sum = 0;                                                                                                \
         } else {                                                                                                       \
-            e->sum += exp_block_##D(power, x, n, (T)e->center).sum;                                                    \
-        }                                                                                                              \
-    }                                                                                                                  \
-    /* Adds a block; leaves its exponentials, less the center that there is then, in `power`. */                       \
-    static void add_block_##D(struct row_exponentials *e, T *power, const T *x, int64_t n)                             \
-    {                                                                                                                  \
-        const double center = isinf(e->center) ? (double)row_max_##D(x, MIN(n, FIRST)) : e->center;                    \
-        const struct row_exponentials block = exp_block_##D(power, x, n, (T)center);                                   \
-        if (isfinite(center) && block.center <= center + ABOVE && !isnan(block.sum) && !(e->center > center)) {        \
-            e->center = center;                                                                                        \
-            e->sum += block.sum;                                                                                       \
-        } else {                                                                                                       \
-            add_apart_##D(e, power, x, n);                                                                             \
+            e->sum += exp_block_##D(power, x, n, (T)e->center);                                                        \
         }                                                                                                              \
     }                                                                                                                  \
     struct row_exponentials row_exponentials_##D(const T *x, int64_t n, struct row_exponentials e) {                   \
@@ -176,8 +152,8 @@ FLOAT_TYPES(EXPONENTIALS, 0)
         (less, sum, before, most, n))                                                                                  \
     {                                                                                                                  \
         for (int64_t j = 0; j < n; j++) {                                                                              \
-            const T shrinks = exp(before[j] - most[j]);                                                                \
-            sum[j] *= (double)(before[j] == most[j] ? 1 : shrinks);                                                    \
+            const double shrinks = exp((double)before[j] - (double)most[j]);                                           \
+            sum[j] *= before[j] == most[j] ? 1 : shrinks;                                                              \
             less[j] = most[j] - most[j] == 0 || isnan(most[j]) ? most[j] : 0;                                          \
         }                                                                                                              \
     }                                                                                                                  \

@@ -1,8 +1,10 @@
 /* client/tensor/row_exp.h - sums of exponentials of one row of floats, and the row divided by them.
  *
- * A row is read once.  The sum is of exp(x - c), the center c being the largest of the first elements, as long as no element is
- * so far above it that its exponential might overflow; then that is the center and what has been summed is scaled.  Exponentials and
- * the sums of four of them are rounded to the dtype, all else is f64: a sum of numbers above 0 is right to three roundings.
+ * A row is read from memory once, block by block.  The sum is of exp(x - c), the center c being the largest element that
+ * has come: where a block has a larger one, that is the center and what has been summed is scaled.  A center a little below
+ * the largest would not do: x - c is rounded to the dtype, which harms least where exp(x - c) counts least, and not at all
+ * where x = c.  Exponentials and the sums of four of them are rounded to the dtype too, all else is f64: a sum of numbers
+ * above 0 is right to three roundings.
  *
  * An infinite c is not subtracted: exp(-inf) counts 0.  NaN wins over everything.
  * SPDX-License-Identifier: Apache-2.0 */

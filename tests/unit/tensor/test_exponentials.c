@@ -185,6 +185,72 @@ START_TEST(exponentials_of_any_line)
 }
 END_TEST
 
+/* Shares that lie far apart, each right in its own digits: the largest comes when smaller ones have been summed. */
+START_TEST(shares_far_apart_keep_their_digits)
+{
+    static double line[MOST];
+    static const double largest[] = { 41, 79, 95, 110 };
+    const int64_t n = _i % 2 == 0 ? 1024 : MOST;
+    struct mesh_tensor *x = test_tensor_empty(MESH_SHAPE(n), MESH_F32), *y = test_tensor_empty(x->shape, MESH_F32);
+    struct op_attr attr = { .dim = { 0 } };
+    for (int64_t i = 0; i < n; i++) {
+        line[i] = i == 100 ? 40 : i == 512 ? largest[_i / 2] : noise(i);
+        set(x, i, line[i]);
+    }
+    run_kernel(k_softmax, &(struct kernel_call){ .in = { x }, .out = { y }, .attr = &attr });
+    for (int64_t i = 0; i < n; i++) {
+        double want = (double)expl((long double)line[i] - log_sum_exp(line, n));
+        ck_assert_msg(want < 1e-37 || fabs(get(y, i) - want) <= 4e-7 * want, "[%lld] is %g, not %g", (long long)i,
+                      get(y, i), want);
+    }
+    tensors_unref(2, x, y);
+}
+END_TEST
+
+/* The target is far above the other classes: the loss is small, with digits of its own, and never below 0. */
+START_TEST(loss_of_a_sure_row_is_small)
+{
+    static double line[MOST];
+    const int64_t n = MOST, at[] = { 0, 64, 511, 512, 4000, MOST - 1 };
+    struct mesh_tensor *x = test_tensor_empty(MESH_SHAPE(1, n), MESH_F32),
+                       *target = test_tensor_empty(MESH_SHAPE(1), MESH_I64),
+                       *loss = test_tensor_empty(MESH_SHAPE(1), MESH_F32), *dx = test_tensor_empty(x->shape, MESH_F32),
+                       *scale = test_tensor_of(MESH_SCALAR_SHAPE, MESH_F32, (double[]){ 1 });
+    struct op_attr attr = { .value = { 0, (double)n }, .index = { -100 } };
+    for (int64_t i = 0; i < n; i++) {
+        set(x, i, i == at[_i] ? 37.77 : noise(i) / 3);
+        line[i] = get(x, i);
+    }
+    set(target, 0, (double)at[_i]);
+    run_kernel(k_cross_entropy_rows, &(struct kernel_call){ .in = { x, target }, .out = { loss }, .attr = &attr });
+    run_kernel(k_cross_entropy_grad, &(struct kernel_call){ .in = { scale, x, target }, .out = { dx }, .attr = &attr });
+    const double want = (double)(log_sum_exp(line, n) - (long double)line[at[_i]]); /* near 1e-13 */
+    ck_assert_msg(fabs(get(loss, 0) - want) <= 2e-14, "the loss is %g, not %g", get(loss, 0), want);
+    ck_assert_msg(fabs(get(dx, at[_i]) + want) <= 2e-14, "the slope is %g, not %g", get(dx, at[_i]), -want);
+    tensors_unref(5, x, target, loss, dx, scale);
+}
+END_TEST
+
+/* A column that grows slowly moves its center again and again. */
+START_TEST(columns_that_grow_keep_their_digits)
+{
+    static double line[40000];
+    const int64_t n = 40000;
+    struct mesh_tensor *x = test_tensor_empty(MESH_SHAPE(n, 2), MESH_F32),
+                       *y = test_tensor_empty(MESH_SHAPE(2), MESH_F32);
+    struct op_attr attr = { .dims = 1 };
+    for (int64_t i = 0; i < n; i++) {
+        set(x, 2 * i, (double)i * 3e-5 - 1);
+        set(x, 2 * i + 1, (double)i * 3e-5 - 1);
+        line[i] = get(x, 2 * i);
+    }
+    run_kernel(k_logsumexp, &(struct kernel_call){ .in = { x }, .out = { y }, .attr = &attr });
+    assert_element(y, 0, (double)log_sum_exp(line, n), 1e-7);
+    assert_element(y, 1, (double)log_sum_exp(line, n), 1e-7);
+    tensors_unref(2, x, y);
+}
+END_TEST
+
 /* Results of 4 MiB and more are written past the caches. */
 START_TEST(large_results_are_as_small_ones)
 {
@@ -253,6 +319,9 @@ Suite *test_suite(void)
     TCase *t = tcase_create("exponentials");
     tcase_set_timeout(t, 30);
     tcase_add_loop_test(t, exponentials_of_any_line, 0, (int)ARRAY_SIZE(numbers));
+    tcase_add_loop_test(t, shares_far_apart_keep_their_digits, 0, 8);
+    tcase_add_loop_test(t, loss_of_a_sure_row_is_small, 0, 6);
+    tcase_add_test(t, columns_that_grow_keep_their_digits);
     tcase_add_loop_test(t, large_results_are_as_small_ones, 0, 2);
     tcase_add_test(t, running_sums_of_long_lines);
     suite_add_tcase(s, t);

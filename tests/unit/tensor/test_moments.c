@@ -220,6 +220,40 @@ START_TEST(rows_far_from_0_are_normalized)
 }
 END_TEST
 
+/* Sums over rows: four of them together, the fifth by itself. */
+static void check_weight_slopes(int64_t n, mesh_dtype t)
+{
+    const int64_t n_rows = 5;
+    struct mesh_tensor *x = test_tensor_empty(MESH_SHAPE(n_rows, n), t), *dy = test_tensor_rough(x->shape, t, 6);
+    struct mesh_tensor *dw = test_tensor_empty(MESH_SHAPE(n), t);
+    struct op_attr attr = { .value = { 1e-5 }, .index = { 1 } };
+    long double mean[5], size[5];
+    for (int64_t i = 0; i < x->n; i++) {
+        set(x, i, (double)(i / n * 4000) + noise(i));
+    }
+    for (int64_t i = 0; i < n_rows; i++) {
+        size[i] = deviation(x, i, n, &mean[i]);
+    }
+    run_kernel(k_normalize_grad_weight, &(struct kernel_call){ .in = { dy, x }, .out = { dw }, .attr = &attr });
+    for (int64_t j = 0; j < n; j++) {
+        long double want = 0;
+        for (int64_t i = 0; i < n_rows; i++) {
+            want += (long double)get(dy, i * n + j) * ((long double)get(x, i * n + j) - mean[i]) / size[i];
+        }
+        assert_element(dw, j, (double)want, t == MESH_F32 ? 2e-6 : 2e-11);
+    }
+    tensors_unref(3, x, dy, dw);
+}
+
+START_TEST(slopes_of_weights_of_rows_far_from_0)
+{
+    for (size_t k = 3; k < ARRAY_SIZE(lengths); k++) {
+        check_weight_slopes(lengths[k], MESH_F32);
+        check_weight_slopes(lengths[k], MESH_F64);
+    }
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("moments");
@@ -227,6 +261,7 @@ Suite *test_suite(void)
     tcase_add_loop_test(t, variance_keeps_its_digits, 0, (int)ARRAY_SIZE(numbers));
     tcase_add_test(t, variance_of_infinite_and_huge_numbers);
     tcase_add_test(t, rows_far_from_0_are_normalized);
+    tcase_add_test(t, slopes_of_weights_of_rows_far_from_0);
     suite_add_tcase(s, t);
     return s;
 }
