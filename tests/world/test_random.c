@@ -411,7 +411,9 @@ static int permute(void *arg)
             REQUIRE(v >= 0 && v < n && !found[v]);
             found[v] = true;
             REQUIRE(*is_truth || order[n][i] == v);
-            order[n][i] = *is_truth ? v : order[n][i];
+            if (*is_truth) {
+                order[n][i] = v;
+            }
         }
     }
     return 0;
