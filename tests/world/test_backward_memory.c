@@ -15,7 +15,7 @@
 #define N_RANKS 2
 #define SLACK   (BYTES / 8) /* plans, nodes, handles, what is on its way between threads */
 
-static size_t in_use_before;
+static _Thread_local size_t in_use_before;
 static _Thread_local bool is_measured; /* the first run makes plans, links and pools, which stay */
 
 /* From here on: all ranks wait until nobody works any more. */
