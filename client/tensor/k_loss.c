@@ -55,7 +55,8 @@ struct gradient {
             e = row_exponentials_##D(side_by_side_##D(x, r, j, copy), classes_from(r, j), e);                          \
         }                                                                                                              \
         return e;                                                                                                      \
-    } static double row_loss_##D(const void *logits, const struct loss_rows *r, int64_t i, int64_t t)                  \
+    } /* NaN where an element is infinite: what is subtracted from it is. */                                           \
+    static double row_loss_##D(const void *logits, const struct loss_rows *r, int64_t i, int64_t t)                    \
     {                                                                                                                  \
         const T *x = (const T *)logits + loss_row_begin(r, i);                                                         \
         const struct row_exponentials e = exponentials_##D(x, r);                                                      \
@@ -84,7 +85,8 @@ struct gradient {
             }                                                                                                          \
         }                                                                                                              \
         return e;                                                                                                      \
-    } static void row_grad_##D(const struct gradient *g, int64_t i, int64_t t, double scale)                           \
+    } /* Into dx of row i, whose target is t. */                                                                       \
+    static void row_grad_##D(const struct gradient *g, int64_t i, int64_t t, double scale)                             \
     {                                                                                                                  \
         const struct loss_rows *r = &g->rows;                                                                          \
         T *dx = (T *)g->out->data + loss_row_begin(r, i);                                                              \

@@ -6,7 +6,7 @@
  * With g = dy w:
  *     normalize_grad_input   dx = r (g - h mean(g h) - mean g)            (the last term for layer_norm, mode 0, only)
  *     normalize_grad_weight  dw = sum over rows of dy h
- * Statistics are kept in f64; with them each element is computed in the dtype of x, in at most six roundings.
+ * Statistics are kept in f64; with them each element is computed in the dtype of x, in at most seven roundings.
  *
  * layer_norm, rms_norm: memory is read once and written once, as long as a row stays in a cache until it is read again.  The
  * gradients read dy and x once each.
@@ -68,9 +68,9 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
         const double var = row_squares_about_mean(m.sum, m.square, n) / n, mean = row_moments_mean(&m);                \
         const double high = (double)(T)mean; /* not in a vector loop, where gcc 12 takes it for the mean itself */     \
         return (struct row){ .high = high, .low = mean - high, .scale = 1 / sqrt(var + z->eps) };                      \
-    } static VECTOR_ROW(write_##D,                                                                                     \
-                        (T *restrict y, const T *x, const T *w, const T *b, int64_t n, const struct row *r),           \
-                        (y, x, w, b, n, r))                                                                            \
+    } /* With statistics known: each element by itself. */                                                             \
+    static VECTOR_ROW(write_##D, (T *restrict y, const T *x, const T *w, const T *b, int64_t n, const struct row *r),  \
+                      (y, x, w, b, n, r))                                                                              \
     {                                                                                                                  \
         PARTS_OF(T, r);                                                                                                \
         const T scale = (T)r->scale;                                                                                   \
@@ -105,12 +105,12 @@ static struct normalized rows_of(const struct mesh_tensor *x, const struct op_at
                       (dx, dy, x, w, n, r))                                                                            \
     {                                                                                                                  \
         PARTS_OF(T, r);                                                                                                \
-        const T scale = (T)r->scale, even = (T)(r->scale * r->g_mean), slope = (T)(r->scale * r->scale * r->gh_mean);  \
+        const T scale = (T)r->scale, even = (T)(r->scale * r->g_mean), slope = (T)(r->scale * r->gh_mean);             \
         for (int64_t j = 0; w != NULL && j < n; j++) {                                                                 \
-            dx[j] = (dy[j] * w[j] * scale - even) - CENTERED(x[j]) * slope;                                            \
+            dx[j] = (dy[j] * w[j] * scale - even) - CENTERED(x[j]) * scale * slope;                                    \
         }                                                                                                              \
         for (int64_t j = 0; w == NULL && j < n; j++) {                                                                 \
-            dx[j] = (dy[j] * scale - even) - CENTERED(x[j]) * slope;                                                   \
+            dx[j] = (dy[j] * scale - even) - CENTERED(x[j]) * scale * slope;                                           \
         }                                                                                                              \
     }                                                                                                                  \
     static void row_grad_##D(const struct normalized *z, T *dx, const T *dy, const T *x, const T *w)                   \

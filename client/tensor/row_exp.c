@@ -13,10 +13,10 @@
 #include "tensor/row.h"
 
 #define BLOCK 512 /* elements whose largest is found, whose exponentials are taken and summed, before the next */
-#define MOST_KEPT                                                                                                      \
-    4096 /* exponentials of one row that are kept until their sum is known; of longer rows they are taken again */
-#define CHAINS   4
-#define GROUP(T) (CHAINS * WIDE(T))
+/* Exponentials of one row that are kept until their sum is known; of longer rows they are taken again. */
+#define MOST_KEPT 4096
+#define CHAINS    4
+#define GROUP(T)  (CHAINS * WIDE(T))
 
 /* exp(x) for x that is not above 0 */
 VECTOR_INLINE float falling_exp_F32(float x)
@@ -96,8 +96,9 @@ double row_log_sum_exp(struct row_exponentials e)
             add_block_##D(&e, power, x + i, MIN(n - i, BLOCK));                                                        \
         }                                                                                                              \
         return e;                                                                                                      \
-    } static VECTOR_ROW(scale_##D, (T *restrict out, const T *restrict x, int64_t n, T factor, T offset),              \
-                        (out, x, n, factor, offset))                                                                   \
+    } /* In the dtype, so that it is a vector loop. */                                                                 \
+    static VECTOR_ROW(scale_##D, (T *restrict out, const T *restrict x, int64_t n, T factor, T offset),                \
+                      (out, x, n, factor, offset))                                                                     \
     {                                                                                                                  \
         for (int64_t i = 0; i < n; i++) {                                                                              \
             out[i] = x[i] * factor + offset;                                                                           \
@@ -120,7 +121,8 @@ double row_log_sum_exp(struct row_exponentials e)
             put_block_##D(out + i, power, some, how->factor / e.sum, how);                                             \
         }                                                                                                              \
         return e;                                                                                                      \
-    } struct row_exponentials row_softmax_##D(T *out, const T *x, int64_t n, const struct row_softmax *how) {          \
+    } /* Of a row whose exponentials are kept until their sum is known. */                                             \
+    struct row_exponentials row_softmax_##D(T *out, const T *x, int64_t n, const struct row_softmax *how) {            \
         struct row_exponentials e = row_exponentials_of_none();                                                        \
         T power[MOST_KEPT];                                                                                            \
         double center[MOST_KEPT / BLOCK];                                                                              \

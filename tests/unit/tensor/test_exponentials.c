@@ -26,7 +26,7 @@ static double around_0(int64_t i, int64_t n)
     return noise(i);
 }
 
-static double ever_larger(int64_t i, int64_t n) /* by more than what an exponential may be above its center */
+static double ever_larger(int64_t i, int64_t n) /* what was summed is scaled again and again */
 {
     (void)n;
     return (double)(i / 50) * 45 + noise(i);

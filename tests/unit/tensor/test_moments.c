@@ -254,6 +254,29 @@ START_TEST(slopes_of_weights_of_rows_far_from_0)
 }
 END_TEST
 
+/* Without eps the slopes of 2^-k x are 2^k times those of x, also where the square of that is beyond f32. */
+START_TEST(slopes_of_rows_near_0_are_those_of_larger_ones)
+{
+    enum { N = 96, K = 66 };
+    struct mesh_tensor *dy = test_tensor_rough(MESH_SHAPE(N), MESH_F32, 7);
+    struct mesh_tensor *x[2], *dx[2];
+    for (int k = 0; k < 2; k++) {
+        x[k] = test_tensor_empty(dy->shape, MESH_F32);
+        dx[k] = test_tensor_empty(dy->shape, MESH_F32);
+        for (int64_t i = 0; i < N; i++) {
+            set(x[k], i, ldexp(noise(i), -k * K));
+        }
+        struct op_attr attr = { .index = { 1 } };
+        run_kernel(k_normalize_grad_input,
+                   &(struct kernel_call){ .in = { dy, x[k] }, .out = { dx[k] }, .attr = &attr });
+    }
+    for (int64_t i = 0; i < N; i++) {
+        assert_element(dx[1], i, ldexp(get(dx[0], i), K), ldexp(1e-6, K));
+    }
+    tensors_unref(5, dy, x[0], x[1], dx[0], dx[1]);
+}
+END_TEST
+
 Suite *test_suite(void)
 {
     Suite *s = suite_create("moments");
@@ -262,6 +285,7 @@ Suite *test_suite(void)
     tcase_add_test(t, variance_of_infinite_and_huge_numbers);
     tcase_add_test(t, rows_far_from_0_are_normalized);
     tcase_add_test(t, slopes_of_weights_of_rows_far_from_0);
+    tcase_add_test(t, slopes_of_rows_near_0_are_those_of_larger_ones);
     suite_add_tcase(s, t);
     return s;
 }
