@@ -1,8 +1,9 @@
 /* daemon/actions.h - what the pure parts of the daemon decide: a list of answers and notices for the glue to send.
  *
  * A step function gets a request with the ticket of who asked, and appends what follows from it: an answer to that
- * ticket, answers to others who waited, notices.  Sentences are copied; `value` is borrowed from the store until its next
- * call.  When memory runs out the list remembers `failed`, and the glue ends the connections that could miss something.
+ * ticket, answers to others who waited, notices.  Sentences are copied; `value` is borrowed from the store until its
+ * next call.  When memory runs out the list remembers `failed`, and the glue ends the connections that could miss
+ * something.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DAEMON_ACTIONS_H
 #define DAEMON_ACTIONS_H

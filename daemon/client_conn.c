@@ -2,9 +2,9 @@
  *
  * Happy path   accepted, credentials read, hello, requests; the connection ends: its rank (if it still is one) has died,
  *              which is told once who started it has said how, or LAST_WORD_MS later.
- * Failures     No frame within HELLO_TIMEOUT_MS, bytes that are no frames of ours, a message that does not decode, a first
- *              request other than hello: one log line, the connection is closed.  A request that is refused: its answer
- *              says why, the connection goes on.
+ * Failures     No frame within HELLO_TIMEOUT_MS, bytes that are no frames of ours, a message that does not decode, a
+ *              first request other than hello: one log line, the connection is closed.  A request that is refused: its
+ *              answer says why, the connection goes on.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/client_conn.h"
 

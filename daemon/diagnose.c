@@ -128,7 +128,7 @@ static const struct recorder_call *call_at(const struct scene *s, uint32_t rank)
     return call_of(s, rank, s->finding->sequence);
 }
 
-/* Mismatch ---------------------------------------------------------------------------------------------------------- */
+/* Mismatch --------------------------------------------------------------------------------------------------------- */
 
 /* What all ranks must have in common. */
 static bool is_same_call(const struct call_words *a, const struct call_words *b)
@@ -202,7 +202,7 @@ static void blame_minority(struct scene *s)
     }
 }
 
-/* Who is where ------------------------------------------------------------------------------------------------------ */
+/* Who is where ----------------------------------------------------------------------------------------------------- */
 
 static void note_age(struct scene *s, uint32_t rank, uint64_t sequence)
 {
@@ -300,7 +300,7 @@ static void examine(struct scene *s)
     VEC_FINI(&l.dead);
 }
 
-/* Groups ------------------------------------------------------------------------------------------------------------ */
+/* Groups ----------------------------------------------------------------------------------------------------------- */
 
 static void examine_group(struct scene s, uint64_t id, const char *name)
 {
@@ -342,8 +342,8 @@ static void add_waited(const struct diagnose_input *in, struct verdict *v, const
     }
 }
 
-/* A group that its first member has not told of, perhaps because that one has not made it yet: its members are those that
- * have it and those they wait for. */
+/* A group that its first member has not told of, perhaps because that one has not made it yet: its members are those
+ * that have it and those they wait for. */
 static void examine_untold(const struct diagnose_input *in, struct verdict *v, uint32_t first,
                            const struct recorder_group *g)
 {

@@ -1,6 +1,7 @@
 /* daemon/diagnose.h - which rank holds a job up, in which call: from snapshots of all ranks to a verdict.
  *
- * Pure: what the ranks' recorders say, who is alive, which processes are stopped come in; findings go out.  For each group
+ * Pure: what the ranks' recorders say, who is alive, which processes are stopped come in; findings go out.  For each
+ * group
  *
  *      s         the first call that a member has entered and not finished, or in which it failed
  *      mismatch  members entered s with different calls
@@ -9,7 +10,8 @@
  *      unknown   nothing is known of a member that may be the cause: no evidence is never evidence
  *
  * A rank that is missing here may itself wait in another group.  So findings are the nodes of a graph: a finding whose
- * missing ranks all wait in other findings is a knock-on of those; a ring of them, without a cause outside, is a circle.
+ * missing ranks all wait in other findings is a knock-on of those; a ring of them, without a cause outside, is a
+ * circle.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DAEMON_DIAGNOSE_H
 #define DAEMON_DIAGNOSE_H
@@ -104,7 +106,8 @@ const char *process_state_name(enum process_state s);
 
 /* diagnose_words.c */
 const char *diagnose_age(int64_t ms, char *buf, size_t cap); /* "0.4 s", "31 s", "12 min" */
-/* "rank 2 (node1, pid 4711): last finished seq 1841, in application code for 31 s"; group 0: of whatever group; returns buf. */
+/* "rank 2 (node1, pid 4711): last finished seq 1841, in application code for 31 s"; group 0: of whatever group; returns
+ * buf. */
 const char *diagnose_rank_line(const struct diagnose_input *in, uint32_t rank, uint64_t group, char *buf, size_t cap);
 void diagnose_sentence(const struct diagnose_input *in, struct verdict *v);
 

@@ -1,8 +1,8 @@
 /* daemon/diagnose_causes.c - which findings are causes, which only their consequences.
  *
- * An edge goes from a finding to those in which its culprits are themselves held up.  Without such an edge it is a cause;
- * what leads to a cause is a knock-on; of the rest, what waits for each other is a circle, and what only waits for a circle
- * a knock-on of that.
+ * An edge goes from a finding to those in which its culprits are themselves held up.  Without such an edge it is a
+ * cause; what leads to a cause is a knock-on; of the rest, what waits for each other is a circle, and what only waits
+ * for a circle a knock-on of that.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/diagnose.h"
 

@@ -9,8 +9,8 @@
  * another user's, a link, or open to others is refused with MESH_EAUTH. */
 int folder_make(const char *file_path, bool must_be_private);
 
-/* Removes the folder of a socket that `meshctl run` made for this daemon (RUN_FOLDER_NAME), when that is gone: the end of a process
- * takes a moment, which is waited for. */
+/* Removes the folder of a socket that `meshctl run` made for this daemon (RUN_FOLDER_NAME), when that is gone: the end
+ * of a process takes a moment, which is waited for. */
 void folder_remove_orphan(const char *socket_path);
 
 #endif

@@ -39,7 +39,8 @@ uint64_t liveness_client_of(const struct liveness *l, uint32_t rank); /* 0: no s
 bool liveness_is_alive(const struct liveness *l, uint32_t rank);
 void liveness_seen(struct liveness *l, uint64_t client, int64_t now_ms);
 
-/* The client's rank left (died: without saying so); tells the others.  Returns the rank, -1 if it is none or was gone. */
+/* The client's rank left (died: without saying so); tells the others.  Returns the rank, -1 if it is none or was
+ * gone. */
 int liveness_gone(struct liveness *l, uint64_t client, bool died, struct actions *ret);
 /* How the process ended that is this rank, for its fate; of another process: nothing. */
 void liveness_process_ended(struct liveness *l, uint32_t rank, uint32_t pid, const char *how);

@@ -2,10 +2,10 @@
  *
  * One generation forms at a time.  It is complete when `size` candidates wait and no rank of the generation before is
  * alive; then all are answered at once.  While an older generation runs, only places whose rank has left or died may be
- * taken.  A rendezvous has one outcome: the first deadline of a candidate fails it for all who wait, and the next one has
- * the next number.
- * Who started the ranks tells of each process that ended: a rank that has, and neither waits nor lives, will not come, and
- * fails the rendezvous at once.
+ * taken.  A rendezvous has one outcome: the first deadline of a candidate fails it for all who wait, and the next one
+ * has the next number.
+ * Who started the ranks tells of each process that ended: a rank that has, and neither waits nor lives, will not come,
+ * and fails the rendezvous at once.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DAEMON_RENDEZVOUS_H
 #define DAEMON_RENDEZVOUS_H
@@ -51,8 +51,8 @@ struct join_call {
 void rendezvous_init(struct rendezvous *v, const char *job, uint32_t size);
 void rendezvous_fini(struct rendezvous *v);
 
-/* Puts the caller among the candidates, or refuses: MESH_EMISMATCH (size), MESH_EEXIST (rank taken by another candidate),
- * MESH_ESTALE (generation over, or its rank alive), MESH_ESTATE (joined already), MESH_EINVAL. */
+/* Puts the caller among the candidates, or refuses: MESH_EMISMATCH (size), MESH_EEXIST (rank taken by another
+ * candidate), MESH_ESTALE (generation over, or its rank alive), MESH_ESTATE (joined already), MESH_EINVAL. */
 int rendezvous_join(struct rendezvous *v, const struct join_call *c, const struct liveness *l);
 /* Forms the generation if it is complete: answers all, begins their lives.  secret [SECRET_BYTES].  true: it formed. */
 bool rendezvous_form(struct rendezvous *v, struct liveness *l, const uint8_t *secret, int64_t now_ms,
@@ -64,12 +64,14 @@ bool rendezvous_withdraw(struct rendezvous *v, uint64_t client, struct ticket *r
 void rendezvous_tick(struct rendezvous *v, int64_t now_ms, const struct liveness *l, struct actions *ret);
 /* Remembers it; MESH_EINVAL: there is no such rank. */
 int rendezvous_rank_ended(struct rendezvous *v, const struct ended_rank *e);
-/* Fails it when somebody waits for a rank that will not come: MESH_EPEER names it, and the job's watcher hears of it. */
+/* Fails it when somebody waits for a rank that will not come: MESH_EPEER names it, and the job's watcher hears of
+ * it. */
 void rendezvous_give_up(struct rendezvous *v, const struct liveness *l, struct actions *ret);
 int64_t rendezvous_next_deadline(const struct rendezvous *v);
 void rendezvous_stop(struct rendezvous *v, const char *why, struct actions *ret);
 
-/* The ranks nobody waits for yet, into rank [size]; returns how many.  Candidates without a wish count as the lowest. */
+/* The ranks nobody waits for yet, into rank [size]; returns how many.  Candidates without a wish count as the
+ * lowest. */
 size_t rendezvous_missing(const struct rendezvous *v, uint32_t *rank);
 
 #endif

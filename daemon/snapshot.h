@@ -17,8 +17,8 @@ struct snapshot {
     uint32_t n;                         /* 0: no generation runs */
 };
 
-/* One rank: its recorder is read into image (of the result it is NULL when there is none), what it waits for at meshd into
- * elsewhere [ELSEWHERE_BYTES]. */
+/* One rank: its recorder is read into image (of the result it is NULL when there is none), what it waits for at meshd
+ * into elsewhere [ELSEWHERE_BYTES]. */
 struct diagnose_rank snapshot_look(const struct server *s, const struct job *job, uint32_t rank,
                                    struct recorder_image *image, char *elsewhere);
 

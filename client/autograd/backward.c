@@ -3,9 +3,10 @@
  * The nodes whose gradient has begun wait in a heap by their number; all that feed an older node are newer.  The order
  * is that of creation, hence the same on all ranks, and so is that of the collectives.
  *
- * What is held at once: the gradient of the node whose turn it is and those it gives, those that wait, and of each leaf the one
- * it keeps.  How many edges lead to a leaf is counted first, so that it is laid out (a pending sum is reduced, a shard cut out)
- * with the last contribution, and not at the end of the pass.  Saved values go node by node, unless the graph is retained.
+ * What is held at once: the gradient of the node whose turn it is and those it gives, those that wait, and of each leaf
+ * the one it keeps.  How many edges lead to a leaf is counted first, so that it is laid out (a pending sum is reduced,
+ * a shard cut out) with the last contribution, and not at the end of the pass.  Saved values go node by node, unless
+ * the graph is retained.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "autograd/backward.h"
 
@@ -80,7 +81,7 @@ static struct leaf_sum *leaf_of(struct backward *b, mesh_dtensor *leaf)
     return map_set(&b->index, &leaf, sizeof leaf, (void *)(uintptr_t)b->leaves.n, NULL) < 0 ? NULL : s;
 }
 
-/* --- how many contributions each leaf will get ------------------------------------------------------------------------ */
+/* --- how many contributions each leaf will get -------------------------------------------------------------------- */
 
 static int count_edge(struct backward *b, const struct grad_edge *e)
 {
@@ -114,7 +115,7 @@ static int count_edges(struct backward *b, const struct grad_edge *start)
     return r;
 }
 
-/* --- the walk --------------------------------------------------------------------------------------------------------- */
+/* --- the walk ----------------------------------------------------------------------------------------------------- */
 
 static int deliver(struct backward *b, const struct grad_edge *to, mesh_dtensor *dx, bool is_shared)
 {

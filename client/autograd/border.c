@@ -91,7 +91,8 @@ static int check_dtypes(const mesh_redistribute_options *o)
                          dtype_name(o->backward_dtype));
 }
 
-/* Else a program that writes in place afterwards would compute one thing where elements moved, another where none had to. */
+/* Else a program that writes in place afterwards would compute one thing where elements moved, another where none had
+ * to. */
 static mesh_dtensor *with_own_elements(mesh_dtensor *y, const mesh_dtensor *x)
 {
     if (y == NULL) {

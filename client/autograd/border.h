@@ -9,8 +9,8 @@
 mesh_dtensor *ag_redistribute(mesh_dtensor *x, const mesh_placements *p);
 
 /* From here back to where x was computed, its gradient, however many sum up to it, is whole on this mesh dim: the one
- * reduction that readers of a whole x by parts of a weight owe.  Nothing where x was brought from shards, to which a pending
- * gradient is scattered.  x: whole on that mesh dim. */
+ * reduction that readers of a whole x by parts of a weight owe.  Nothing where x was brought from shards, to which a
+ * pending gradient is scattered.  x: whole on that mesh dim. */
 void ag_complete_gradient(mesh_dtensor *x, int mesh_dim);
 
 /* The gradient of whatever changes only the layout: dy brought back, Partial read as Replicate where dy is whole. */

@@ -1,7 +1,7 @@
 /* client/autograd/custom.h - an operator that a program registered: its row, made from what the program said.
  *
- * The row's user pointer leads back to the operator, in the shape function and in the kernel; the node's gradient, which is
- * part of the operator, in a backward pass.
+ * The row's user pointer leads back to the operator, in the shape function and in the kernel; the node's gradient,
+ * which is part of the operator, in a backward pass.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef AUTOGRAD_CUSTOM_H
 #define AUTOGRAD_CUSTOM_H
@@ -21,7 +21,8 @@ struct mesh_op {
 
 /* MESH_EINVAL unless the text is an index rule for that many inputs. */
 int custom_check_rule(const char *name, const char *rule, int n_in);
-/* MESH_EINVAL when the result of a well formed rule has a letter that no input has: a shape function must give its extent. */
+/* MESH_EINVAL when the result of a well formed rule has a letter that no input has: a shape function must give its
+ * extent. */
 int custom_check_letters(const char *name, const char *rule, int n_in);
 
 /* The session's operator with this kernel and rule, whose functions get the rule as `user`.  NULL: error set. */

@@ -1,7 +1,8 @@
-/* client/autograd/custom_shape.c - index rules that a program wrote: whether they are well formed, and what shape follows.
+/* client/autograd/custom_shape.c - index rules that a program wrote: whether they are well formed, and what shape
+ * follows.
  *
- * "*mk,*kn->*mn": an operand is an optional *, for leading dims that broadcast, and letters, none twice.  Each letter has one
- * extent, and the result's extents follow unless the program says otherwise.
+ * "*mk,*kn->*mn": an operand is an optional *, for leading dims that broadcast, and letters, none twice.  Each letter
+ * has one extent, and the result's extents follow unless the program says otherwise.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <string.h>

@@ -58,8 +58,8 @@ static void matmul(struct grad_call *c)
 }
 const struct gradient g_matmul = { matmul, { NEEDS_IN1, NEEDS_IN0 } };
 
-/* dy as it is on a mesh dim that y = x w' is split over by its inputs: whatever is pending there is reduced once, and not by each
- * of the gradients. */
+/* dy as it is on a mesh dim that y = x w' is split over by its inputs: whatever is pending there is reduced once, and
+ * not by each of the gradients. */
 static mesh_dtensor *reduced_once(const struct grad_call *c)
 {
     mesh_placements p = c->dy->placements;

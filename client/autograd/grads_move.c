@@ -22,8 +22,8 @@ static void expand(struct grad_call *c)
 }
 const struct gradient g_expand = { expand, { 0 } };
 
-/* Where the input was split along a dim that was summed, dx is split alike: each rank makes its own part and no more.  false:
- * some dim that was summed is split in dy itself. */
+/* Where the input was split along a dim that was summed, dx is split alike: each rank makes its own part and no more.
+ * false: some dim that was summed is split in dy itself. */
 static bool find_spread(const struct grad_call *c, const mesh_dtensor *dy, mesh_placements *ret_placements)
 {
     const mesh_placements *x = &c->node->in_placements[0];

@@ -173,7 +173,7 @@ static void triu(struct grad_call *c)
 }
 const struct gradient g_triu = { triu, { 0 } };
 
-/* --- functions of one number: tensor/unary.def --------------------------------------------------------------------- */
+/* --- functions of one number: tensor/unary.def -------------------------------------------------------------------- */
 
 #define UNARY(name, shape, rule, via, value, slope)                                                                    \
     static void slope_of_##name(struct grad_call *c)                                                                   \

@@ -1,7 +1,7 @@
 /* client/autograd/public_attention.c - mesh_scaled_dot_product_attention() and its gradient.
  *
- * Beside the inputs and the result one number per row is kept for the gradient: the logarithm of what its softmax divides by.  It is
- * that of all places of k, so each rank finds the gradients by its own places alone.
+ * Beside the inputs and the result one number per row is kept for the gradient: the logarithm of what its softmax
+ * divides by.  It is that of all places of k, so each rank finds the gradients by its own places alone.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_matrix.h>
 

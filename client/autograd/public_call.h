@@ -8,8 +8,8 @@
 /* The innermost scope is open and well, and the first n inputs are there; else false, and the scope has failed. */
 bool public_enter(const char *public_function, mesh_dtensor *const *in, int n);
 
-/* Functions that are put together from operators: `mark` is scope_mark() at their beginning.  What they made beside their result
- * goes, unless the record keeps it; returns the result. */
+/* Functions that are put together from operators: `mark` is scope_mark() at their beginning.  What they made beside
+ * their result goes, unless the record keeps it; returns the result. */
 mesh_dtensor *public_result(const struct object *mark, mesh_dtensor *y);
 
 /* Output 0 of the operator, or NULL and the scope has failed. */

@@ -6,8 +6,9 @@
  * mean costs one all_reduce, is exact for uneven shards, and leaves a replicated loss that is read without
  * communication.
  *
- * Where the classes are sharded, the logits stay where they are: log_softmax by shards (an all_reduce of the lines' maxima,
- * one of their sums), then each shard adds what its classes contribute (part of the sums above).  Backward sends nothing.
+ * Where the classes are sharded, the logits stay where they are: log_softmax by shards (an all_reduce of the lines'
+ * maxima, one of their sums), then each shard adds what its classes contribute (part of the sums above).  Backward
+ * sends nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/group.h>
 #include <mesh/ops_reduce.h>
@@ -185,7 +186,8 @@ static int bring_weight(const char *name, mesh_dtensor **inout_x, mesh_dtensor *
     return *inout_x != NULL ? 0 : err_status();
 }
 
-/* The loss of weighted log-probabilities; the mean divides by the weights of the targets, which is the loss of -weight. */
+/* The loss of weighted log-probabilities; the mean divides by the weights of the targets, which is the loss of
+ * -weight. */
 static int weighted(mesh_dtensor *log_probabilities, mesh_dtensor *target, mesh_dtensor *weight,
                     const struct op_attr *attr, mesh_dtensor **ret_loss)
 {

@@ -1,7 +1,8 @@
-/* client/autograd/public_einsum.c - mesh_einsum(): each equation is an operator whose index rule is the equation itself.
+/* client/autograd/public_einsum.c - mesh_einsum(): each equation is an operator whose index rule is the equation
+ * itself.
  *
- * The gradient by one input is another equation, of the result's gradient and the other input; letters that the first input
- * alone has were summed over, so there the gradient repeats.
+ * The gradient by one input is another equation, of the result's gradient and the other input; letters that the first
+ * input alone has were summed over, so there the gradient repeats.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_matrix.h>
 

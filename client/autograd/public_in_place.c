@@ -1,11 +1,11 @@
 /* client/autograd/public_in_place.c - operators that write their result over their first input, which keeps its layout.
  *
- * The result is computed as always and then brought to x's placements.  Where x is pending, only what passes the pending
- * reduction through may be written: anything else would change what the other parts mean.  This is decided before any
- * element moves.
+ * The result is computed as always and then brought to x's placements.  Where x is pending, only what passes the
+ * pending reduction through may be written: anything else would change what the other parts mean.  This is decided
+ * before any element moves.
  *
- * Inputs of several dtypes are computed in the one that holds them both (promote.h), and the result is stored in x's: rounded or
- * wrapped where that is narrower, refused where it is of a lower kind.
+ * Inputs of several dtypes are computed in the one that holds them both (promote.h), and the result is stored in x's:
+ * rounded or wrapped where that is narrower, refused where it is of a lower kind.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/ops_in_place.h>
 
@@ -80,7 +80,8 @@ static int check_other(const char *name, const mesh_dtensor *x, const mesh_dtens
                      name, dtype_name(x->dtype), dtype_name(both));
 }
 
-/* Part by part, so that a pending x stays pending: its parts are cast back before anybody reduces them.  Takes the reference. */
+/* Part by part, so that a pending x stays pending: its parts are cast back before anybody reduces them.  Takes the
+ * reference. */
 static struct mesh_tensor *recast(struct mesh_tensor *local, mesh_dtype t)
 {
     if (local == NULL || local->dtype == t) {

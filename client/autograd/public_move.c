@@ -145,7 +145,7 @@ MESH_API mesh_dtensor *mesh_select(mesh_dtensor *x, int dim, int64_t index)
     return along(__func__, OP_select, x, dim, (int64_t[2]){ index });
 }
 
-/* --- joining and cutting -------------------------------------------------------------------------------------------- */
+/* --- joining and cutting ------------------------------------------------------------------------------------------ */
 
 /* Groups of OP_MAX_INPUTS become one tensor each, until one is left: every element is copied once per level. */
 static int join(mesh_dtensor **x, int n, int dim, mesh_dtensor **ret_all)
@@ -290,7 +290,7 @@ MESH_API int mesh_split(mesh_dtensor *x, int64_t split_size, int dim, mesh_dtens
     return (int)n;
 }
 
-/* --- padding and repeating ------------------------------------------------------------------------------------------ */
+/* --- padding and repeating ---------------------------------------------------------------------------------------- */
 
 MESH_API mesh_dtensor *mesh_pad(mesh_dtensor *x, mesh_shape pad, double value)
 {

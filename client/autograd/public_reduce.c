@@ -60,7 +60,7 @@ static mesh_dtensor *from_shards(const char *name, const struct gradient *g, con
     return or_fail(recorded(&(struct tape_entry){ .name = name, .gradient = g, .attr = attr, .n_in = 1, .in = &x }, y));
 }
 
-/* --- one operator, whatever the layout ------------------------------------------------------------------------------ */
+/* --- one operator, whatever the layout ---------------------------------------------------------------------------- */
 
 static mesh_dtensor *reduce(enum op_id id, mesh_dtensor *x, const mesh_reduce_options *o)
 {
@@ -94,7 +94,7 @@ REDUCTION(prod)
 REDUCTION(all)
 REDUCTION(any)
 
-/* --- by shards where the dims that go are sharded --------------------------------------------------------------------- */
+/* --- by shards where the dims that go are sharded ----------------------------------------------------------------- */
 
 static mesh_dtensor *var(mesh_dtensor *x, double correction, const mesh_reduce_options *o)
 {
@@ -174,7 +174,7 @@ MESH_API mesh_dtensor *mesh_argmin_opt(mesh_dtensor *x, const mesh_reduce_option
     return public_enter(__func__, &x, 1) ? public_result(mark, index_of_extreme(OP_argmin, x, o)) : NULL;
 }
 
-/* --- norms ------------------------------------------------------------------------------------------------------------ */
+/* --- norms -------------------------------------------------------------------------------------------------------- */
 
 static mesh_dtensor *norm(mesh_dtensor *x, double p, const mesh_reduce_options *o)
 {

@@ -1,7 +1,8 @@
 /* client/comm/call.c - one collective call, checked and brought into one form: what every rank must have in common.
  *
- * Split sizes that are all equal are the call without split sizes, so that both ways to say the same match.  In all_to_all
- * each pair of ranks has its own count: the frame header carries that of the pair, and each side compares it with its own.
+ * Split sizes that are all equal are the call without split sizes, so that both ways to say the same match.  In
+ * all_to_all each pair of ranks has its own count: the frame header carries that of the pair, and each side compares it
+ * with its own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/call.h"
 

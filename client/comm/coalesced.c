@@ -1,7 +1,8 @@
 /* client/comm/coalesced.c - several small buffers reduced in one call.
  *
- * The buffers are copied one behind the other into a parcel, reduced as one, and copied back by whoever waits for the call.  A
- * digest of their lengths goes with the call, so that ranks which cut the same number of elements differently find out.
+ * The buffers are copied one behind the other into a parcel, reduced as one, and copied back by whoever waits for the
+ * call.  A digest of their lengths goes with the call, so that ranks which cut the same number of elements differently
+ * find out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "comm/coalesced.h"
 

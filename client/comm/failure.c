@@ -33,8 +33,8 @@ const char *describe_head(const mesh_group *g, char *buf, size_t cap)
     return buf;
 }
 
-/* News that ends calls at once: an abort, a report about the group, a death: of the member that died first, for the others may
- * have ended because of it.  call: the words of whoever needs it. */
+/* News that ends calls at once: an abort, a report about the group, a death: of the member that died first, for the
+ * others may have ended because of it.  call: the words of whoever needs it. */
 static int check_news(const mesh_group *g, const char *call)
 {
     int r = session_check(g->session, g->id, NULL, 0);
@@ -236,8 +236,8 @@ static bool waits_for_dead(const mesh_group *g)
     return false;
 }
 
-/* What is known is a death (its sentence is the last error), and the call may get along without that rank.  At first its streams
- * are looked at once more: what it sent arrived before the news did. */
+/* What is known is a death (its sentence is the last error), and the call may get along without that rank.  At first
+ * its streams are looked at once more: what it sent arrived before the news did. */
 static bool may_still_end(mesh_group *g)
 {
     const mesh_error why = *err_last();

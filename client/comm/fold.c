@@ -1,7 +1,7 @@
 /* client/comm/fold.c - the parts of all ranks reduced in the order of ranks, 16-bit floats in f32.
  *
- * 16-bit floats: the f32 sums of a block of the result stand on the stack, and each result is rounded once.  Of a single
- * rank the result is its part, bit for bit.
+ * 16-bit floats: the f32 sums of a block of the result stand on the stack, and each result is rounded once.  Of a
+ * single rank the result is its part, bit for bit.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

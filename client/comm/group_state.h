@@ -1,15 +1,15 @@
 /* client/comm/group_state.h - the inside of a group: its queue of works, its streams, who drives it.
  *
- * Works run one at a time, in the order in which they were begun (their frames are ordered).  Whoever moves the work at the
- * head is the *owner*:
+ * Works run one at a time, in the order in which they were begun (their frames are ordered).  Whoever moves the work at
+ * the head is the *owner*:
  *
  *                 a caller waits                        works left, nobody waits
  *      NOBODY  ------------------>  CALLER   NOBODY  ---------------------------->  CONTROL (the control thread,
  *              <------------------                   <----------------------------  one short step at a time)
  *
- * `lock` guards the queue and the owner; the executor, links and `seen_...` belong to the owner without a lock.  A caller
- * that comes while CONTROL owns waits for the end of that step; CONTROL does not begin one while a caller waits.  A caller
- * that leaves works behind asks for CONTROL (control_request), so none is ever forgotten.
+ * `lock` guards the queue and the owner; the executor, links and `seen_...` belong to the owner without a lock.  A
+ * caller that comes while CONTROL owns waits for the end of that step; CONTROL does not begin one while a caller waits.
+ * A caller that leaves works behind asks for CONTROL (control_request), so none is ever forgotten.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef COMM_GROUP_STATE_H
 #define COMM_GROUP_STATE_H
@@ -101,8 +101,8 @@ bool group_attach(mesh_group *g, int peer, struct link *link);
 /* A stream from group rank `peer` arrived: attached, or a knock (see group_knock); takes the link. */
 void group_take_stream(mesh_group *g, int peer, struct link *link);
 struct link *group_find_link(void *group, int peer); /* exec's find_link */
-/* Of two ranks the one that stands later in the group opens the stream, when it needs it.  The other one, which has needed
- * it for a while, connects once to ask for it: the stream itself is dropped, and the later rank dials. */
+/* Of two ranks the one that stands later in the group opens the stream, when it needs it.  The other one, which has
+ * needed it for a while, connects once to ask for it: the stream itself is dropped, and the later rank dials. */
 void group_knock(mesh_group *g, int peer);
 
 /* work.c: the eventfd is there to sleep on; false: it is new, what came before would not wake us.  The owner only. */

@@ -4,8 +4,8 @@
  *      neither, and one rank asked for  a world of one
  *      neither, and more asked for      an error that says what to do
  *
- * MESH_ADDRESS, MESH_JOB, MESH_RANK, MESH_WORLD_SIZE stand in for options that were not given; meshctl run sets them.  MESH_LOG sets
- * the levels of log lines (base/log.h), MESH_LINK what links are made of.
+ * MESH_ADDRESS, MESH_JOB, MESH_RANK, MESH_WORLD_SIZE stand in for options that were not given; meshctl run sets them.
+ * MESH_LOG sets the levels of log lines (base/log.h), MESH_LINK what links are made of.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* client/comm/late.c - says whom a call has been waiting for, long before its time limit.
  *
- * A slow rank is no failure, but whoever watches should not have to ask.  A program in which every call waits so long is told
- * every QUIET_MS only.
+ * A slow rank is no failure, but whoever watches should not have to ask.  A program in which every call waits so long
+ * is told every QUIET_MS only.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
 /* client/comm/reduce.c - elementwise reductions, as loops that compilers vectorise.
  *
- * Integers wrap.  min and max propagate NaN and know -0 < +0, so that a op b and b op a are the same bits; the one NaN they
- * give is the standard quiet one.  One row of FLOATS or INTEGERS is one (dtype, op) pair.
+ * Integers wrap.  min and max propagate NaN and know -0 < +0, so that a op b and b op a are the same bits; the one NaN
+ * they give is the standard quiet one.  One row of FLOATS or INTEGERS is one (dtype, op) pair.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>

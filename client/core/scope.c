@@ -10,8 +10,8 @@
  * To settle is to wait, bounded, for what still runs (a work handle); everything is settled before anything is freed,
  * because what runs may use buffers that other objects own.
  *
- * A handle is looked for in this thread's stack before it is touched, so one that has ended, or belongs to another thread,
- * is an error and not a crash (unless its memory is that of a newer scope already).
+ * A handle is looked for in this thread's stack before it is touched, so one that has ended, or belongs to another
+ * thread, is an error and not a crash (unless its memory is that of a newer scope already).
  * SPDX-License-Identifier: Apache-2.0 */
 #include "core/scope.h"
 

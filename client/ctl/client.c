@@ -1,7 +1,8 @@
 /* client/ctl/client.c - a request to meshd: dial, hello and request in one go, answer or deadline.
  *
  * Happy path   connected; hello (request 1) and the question (request 2) are sent together; the answer to 2 is handed out.
- * Failures     nobody listens, the connection ends early, an answer with a status, the deadline: the first one is handed out.
+ * Failures     nobody listens, the connection ends early, an answer with a status, the deadline: the first one is
+ *              handed out.
  * The call is freed when its owner has closed it, and the dial or the connection is gone as well.
  *
  *      DIALLING --connected--> ASKING --answered, failed, too late--> ANSWERED --call_close()--> closed
@@ -211,7 +212,7 @@ struct call *call_close(struct call *call)
     return NULL;
 }
 
-/* Waiting for it ------------------------------------------------------------------------------------------------------- */
+/* Waiting for it --------------------------------------------------------------------------------------------------- */
 
 struct waiter {
     struct loop *loop;

@@ -19,15 +19,15 @@ struct client {
 /* Where meshd is: --address, $MESH_ADDRESS, else the first of the usual places that exists.  MESH_EDAEMON: none does;
  * MESH_EINVAL: the address is no address. */
 int client_find(const struct ctl *ctl, struct client *ret_client);
-/* The same, for who looks into a job or its store: when none is there, the private one of `meshctl run`, if this user has just
- * one. */
+/* The same, for who looks into a job or its store: when none is there, the private one of `meshctl run`, if this user
+ * has just one. */
 int client_find_any(const struct ctl *ctl, struct client *ret_client);
 
 struct call;
 
 struct call_events {
-    /* Exactly once, not before call_start() has returned, unless call_close() comes first: 0 with the answer (taken), or a
-     * status with the sentence set and NULL. */
+    /* Exactly once, not before call_start() has returned, unless call_close() comes first: 0 with the answer (taken),
+     * or a status with the sentence set and NULL. */
     void (*answered)(int status, Mesh__V1__DaemonMessage *answer, void *arg);
     /* Each notice after the answer; may be NULL. */
     void (*notice)(const Mesh__V1__Notice *notice, void *arg);
@@ -36,8 +36,9 @@ struct call_events {
     void *arg;
 };
 
-/* Connects, says hello, sends m (borrowed until it is answered); the connection stays until call_close().  Statuses of the
- * answer: MESH_EDAEMON: nothing answers there; MESH_ETIMEDOUT; else that of meshd, with its sentence.  NULL: error set. */
+/* Connects, says hello, sends m (borrowed until it is answered); the connection stays until call_close().  Statuses of
+ * the answer: MESH_EDAEMON: nothing answers there; MESH_ETIMEDOUT; else that of meshd, with its sentence.  NULL: error
+ * set. */
 struct call *call_start(struct loop *l, struct client *client, Mesh__V1__ClientMessage *m,
                         const struct call_events *events);
 int call_send(struct call *call, Mesh__V1__ClientMessage *m); /* one more message; its answer is dropped */

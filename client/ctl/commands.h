@@ -27,7 +27,8 @@ struct command {
 extern const struct command commands[];
 extern const size_t n_commands;
 
-/* The command that argv begins with, and how many words its name has.  MESH_EINVAL: none, with the nearest one named. */
+/* The command that argv begins with, and how many words its name has.  MESH_EINVAL: none, with the nearest one
+ * named. */
 int command_find(char *const *argv, const struct command **ret_command, int *ret_words);
 
 /* Reads the rest of the line by the command's tables, checks the operands, runs it; the exit code. */

@@ -1,6 +1,7 @@
 /* client/ctl/launch.c - fork, environment, exec of one rank.
  *
- * The child reports what went wrong before or in exec through a pipe that exec closes: an empty pipe means that it runs.
+ * The child reports what went wrong before or in exec through a pipe that exec closes: an empty pipe means that it
+ * runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ctl/launch.h"
 
@@ -21,7 +22,7 @@
 #include "base/util.h"
 #include "ctl/exit_codes.h"
 
-/* Finding ------------------------------------------------------------------------------------------------------------ */
+/* Finding ---------------------------------------------------------------------------------------------------------- */
 
 static int check_program(const char *name, const char *path)
 {
@@ -104,7 +105,7 @@ int free_port(void)
     return port;
 }
 
-/* The child ---------------------------------------------------------------------------------------------------------- */
+/* The child -------------------------------------------------------------------------------------------------------- */
 
 enum source { FROM_ADDRESS, FROM_JOB, FROM_FOLDER, FROM_RANK, FROM_SIZE, FROM_PORT, FROM_TAG, FROM_TEXT };
 
@@ -225,7 +226,7 @@ static _Noreturn void run_child(const struct launch *l, int rank, const struct c
     _exit(written > 0 ? EXIT_CANNOT_EXECUTE : EXIT_LAUNCHER);
 }
 
-/* The parent --------------------------------------------------------------------------------------------------------- */
+/* The parent ------------------------------------------------------------------------------------------------------- */
 
 static void close_fd(int *fd)
 {

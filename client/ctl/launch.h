@@ -28,11 +28,12 @@ struct rank_process {
 /* Looks name up as the shell does.  0, else EXIT_PROGRAM_NOT_FOUND or EXIT_CANNOT_EXECUTE with the sentence. */
 int program_find(const char *name, char *ret_path, size_t cap);
 
-/* Starts one rank; all signals must be blocked in the caller, the rank gets them unblocked.  It dies with the calling thread.
- * 0, else an exit code with the sentence. */
+/* Starts one rank; all signals must be blocked in the caller, the rank gets them unblocked.  It dies with the calling
+ * thread.  0, else an exit code with the sentence. */
 int launch_rank(const struct launch *l, int rank, struct rank_process *ret_process);
 
-/* We need three descriptors for each rank: raises our own limit as far as is allowed; returns what it was, for the ranks. */
+/* We need three descriptors for each rank: raises our own limit as far as is allowed; returns what it was, for the
+ * ranks. */
 struct rlimit launch_raise_limit(void);
 
 bool launch_sets(const char *name, size_t len); /* a variable that every rank gets from us */

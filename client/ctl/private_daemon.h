@@ -1,7 +1,7 @@
 /* client/ctl/private_daemon.h - a meshd of our own for the time of one job.
  *
- * It ends when we do, however we end: it reads a pipe whose other end is ours.  Of a meshctl that was killed it removes the
- * folder.
+ * It ends when we do, however we end: it reads a pipe whose other end is ours.  Of a meshctl that was killed it removes
+ * the folder.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef CTL_PRIVATE_DAEMON_H
 #define CTL_PRIVATE_DAEMON_H

@@ -13,7 +13,8 @@
 /* In $XDG_RUNTIME_DIR, $TMPDIR or /tmp.  MESH_EIO: none can be made. */
 int run_folder_make(struct private_folder *ret_folder);
 
-/* The sockets of all private meshds of this user that live where one would be made now, at most cap; returns how many. */
+/* The sockets of all private meshds of this user that live where one would be made now, at most cap; returns how
+ * many. */
 size_t run_folder_sockets(struct address *ret_addresses, size_t cap);
 
 #endif

@@ -58,7 +58,7 @@ static struct mesh_tensor *new_local(const mesh_dtensor *x, mesh_shape shape, me
     return tensor_new_zeroed(x->mesh->is_member ? shape : MESH_SHAPE(0), t);
 }
 
-/* --- cumsum -------------------------------------------------------------------------------------------------------- */
+/* --- cumsum ------------------------------------------------------------------------------------------------------- */
 
 /* Numbers of 8 bytes, whatever they are: carry[line, part] = total[line] for the parts that come after this one. */
 static void spread(struct mesh_tensor *carry, const struct mesh_tensor *total, int dim, int me, bool is_backward)
@@ -132,9 +132,10 @@ int along_cumsum(mesh_dtensor *x, const struct op_attr *attr, mesh_dtensor **ret
     return 0;
 }
 
-/* --- topk ---------------------------------------------------------------------------------------------------------- */
+/* --- topk --------------------------------------------------------------------------------------------------------- */
 
-/* The k largest of the given local parts; indices NULL: they are found by `offset`.  Takes nothing, gives two references. */
+/* The k largest of the given local parts; indices NULL: they are found by `offset`.  Takes nothing, gives two
+ * references. */
 static int largest(const mesh_dtensor *x, const struct op_attr *attr, struct mesh_tensor *const in[2],
                    const int64_t *offset, struct mesh_tensor *ret_out[2])
 {

@@ -1,6 +1,7 @@
 /* client/dtensor/along_put.c - numbers back to where a sort along a sharded dim found them.
  *
- * Each number goes straight to the rank that holds its index: one all_to_all of how many, one of the numbers, one of their places.
+ * Each number goes straight to the rank that holds its index: one all_to_all of how many, one of the numbers, one of
+ * their places.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

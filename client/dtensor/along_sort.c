@@ -4,9 +4,9 @@
  *      cut alike          [1|4|7 9]  [2|4 4|8]  [0 3|5|6]      every part's share of places 0-3, 4-7 and 8-11 of the result
  *      exchanged, sorted  [0 1 2 3]  [4 4 4 5]  [6 7 8 9]
  *
- * Elements are compared as unsigned keys of the same order, so that the element at a place of the result is found digit by digit:
- * how many elements there are below each candidate is one all_reduce of counts for all lines and cuts together.  Of elements equal
- * to it the earlier parts' come first.
+ * Elements are compared as unsigned keys of the same order, so that the element at a place of the result is found digit
+ * by digit: how many elements there are below each candidate is one all_reduce of counts for all lines and cuts
+ * together.  Of elements equal to it the earlier parts' come first.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/along_sort.h"
 
@@ -34,7 +34,7 @@ struct sorting {
     int64_t *begin; /* [part, line, 0..n parts] where each part is cut */
 };
 
-/* --- keys ------------------------------------------------------------------------------------------------------------ */
+/* --- keys --------------------------------------------------------------------------------------------------------- */
 
 static uint64_t mask_of(int bits)
 {
@@ -55,7 +55,8 @@ static uint64_t infinity_of(mesh_dtype t)
     }
 }
 
-/* Equal elements have equal keys (also -0 and 0, and any two NaN, which are the largest), others are ordered as they are. */
+/* Equal elements have equal keys (also -0 and 0, and any two NaN, which are the largest), others are ordered as they
+ * are. */
 static uint64_t key_of(const struct sorting *s, int64_t element)
 {
     mesh_dtype t = s->x->dtype;
@@ -97,7 +98,7 @@ static int64_t count_below(const struct sorting *s, int64_t line, uint64_t key)
     return least;
 }
 
-/* --- where to cut ---------------------------------------------------------------------------------------------------- */
+/* --- where to cut ------------------------------------------------------------------------------------------------- */
 
 static mesh_placements on_split_dims(const struct sorting *s, mesh_placement to)
 {
@@ -108,7 +109,8 @@ static mesh_placements on_split_dims(const struct sorting *s, mesh_placement to)
     return p;
 }
 
-/* A table of i64 with `extent` numbers for each line, in the shape of x with that extent; this rank's numbers are zeros. */
+/* A table of i64 with `extent` numbers for each line, in the shape of x with that extent; this rank's numbers are
+ * zeros. */
 static struct mesh_tensor *new_table(const struct sorting *s, int64_t extent)
 {
     mesh_shape local = s->is_member ? s->x->local->shape : MESH_SHAPE(0);
@@ -226,7 +228,7 @@ static int find_cuts(const struct sorting *s)
     return 0;
 }
 
-/* --- the exchange ---------------------------------------------------------------------------------------------------- */
+/* --- the exchange ------------------------------------------------------------------------------------------------- */
 
 static int64_t share_of(const struct sorting *s, int from, int to, int64_t line)
 {
@@ -348,7 +350,7 @@ static int redeal(struct sorting *s, const struct op_attr *attr)
     return r;
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------- */
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static int begin(struct sorting *s, const struct op_attr *attr)
 {

@@ -1,6 +1,7 @@
 /* client/dtensor/attention.c - puts together what ranks found among their places of k, and says what that costs.
  *
- * lse of all parts is one tensor [parts, ...lse], its dim 0 split as the places are; gathered, every rank knows every part's share.
+ * lse of all parts is one tensor [parts, ...lse], its dim 0 split as the places are; gathered, every rank knows every
+ * part's share.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/attention.h"
 
@@ -8,7 +9,7 @@
 #include "dtensor/redistribute.h"
 #include "dtensor/watch.h"
 
-/* --- all parts of lse ------------------------------------------------------------------------------------------------- */
+/* --- all parts of lse --------------------------------------------------------------------------------------------- */
 
 struct parts {
     mesh_shape shape;
@@ -55,7 +56,7 @@ static mesh_dtensor *gather(const mesh_dtensor *lse, const struct parts *all)
     return x == NULL ? NULL : dtensor_redistribute(x, &all->whole);
 }
 
-/* --- where results go ------------------------------------------------------------------------------------------------- */
+/* --- where results go --------------------------------------------------------------------------------------------- */
 
 /* The input that output o is laid out like in the end; -1: it stays as it comes. */
 static int home_of(const struct op_row *op, int o)
@@ -132,7 +133,7 @@ void attention_attr_at(const struct op_row *op, const struct op_shapes *s, const
     }
 }
 
-/* --- putting together ------------------------------------------------------------------------------------------------- */
+/* --- putting together --------------------------------------------------------------------------------------------- */
 
 /* In place: y becomes its share, lse the whole's. */
 static int take_shares(mesh_dtensor *y, mesh_dtensor *lse, const mesh_dtensor *all)

@@ -1,10 +1,10 @@
 /* client/dtensor/choose.c - which of the right placements are cheapest, over all mesh dims together.
  *
- * A combination takes one rule per mesh dim.  Its cost is what bringing the inputs to it moves (redistribute_plan), a pure
- * function of global facts; ties go to the combination that comes first, rules in their order, mesh dim 0 slowest.  A shard
- * turned into a pending sum costs nothing now and a reduction of the whole later, so it counts like gathering it.  Rules
- * that would newly split a dim of fewer elements than ranks are left out, and combinations that are no layout (mixed
- * pending reductions) or, for views, do not keep every rank's elements.
+ * A combination takes one rule per mesh dim.  Its cost is what bringing the inputs to it moves (redistribute_plan), a
+ * pure function of global facts; ties go to the combination that comes first, rules in their order, mesh dim 0 slowest.
+ * A shard turned into a pending sum costs nothing now and a reduction of the whole later, so it counts like gathering
+ * it.  Rules that would newly split a dim of fewer elements than ranks are left out, and combinations that are no
+ * layout (mixed pending reductions) or, for views, do not keep every rank's elements.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 #include <string.h>
@@ -19,10 +19,10 @@
 #include "dtensor/shortlist.h"
 #include "tensor/shape.h"
 
-/* So many are tried one by one.  What each brings an input to is planned, which on four mesh dims may take a millisecond, but only
- * where the best so far costs more.  Of more combinations, at most SHORTLIST_MAX are planned: those that look cheapest.  On three
- * mesh dims that was the cheapest of all, on four at most a tenth dearer, within 2 and 10 ms (of attention, which has more rules and
- * whose results move too, 4 and 20 ms). */
+/* So many are tried one by one.  What each brings an input to is planned, which on four mesh dims may take a
+ * millisecond, but only where the best so far costs more.  Of more combinations, at most SHORTLIST_MAX are planned:
+ * those that look cheapest.  On three mesh dims that was the cheapest of all, on four at most a tenth dearer, within 2
+ * and 10 ms (of attention, which has more rules and whose results move too, 4 and 20 ms). */
 #define MAX_COMBINATIONS 512
 
 struct known {
@@ -181,8 +181,8 @@ static bool stays(const struct chooser *c, int m, const struct rule *r)
     return is_now;
 }
 
-/* From mesh dim m on, the rules that take the inputs as they are.  One mesh dim after another may miss them: of what the first
- * leaves to the others, another rule may look cheaper. */
+/* From mesh dim m on, the rules that take the inputs as they are.  One mesh dim after another may miss them: of what
+ * the first leaves to the others, another rule may look cheaper. */
 static int consider_staying(struct chooser *c, int m, int *rule)
 {
     int r = 0;
@@ -225,7 +225,8 @@ static bool next_combination(const struct chooser *c, int *rule)
     return false;
 }
 
-/* After choose_greedily(), what costs more than it found is out, but what costs as much (costs are whole numbers) comes first. */
+/* After choose_greedily(), what costs more than it found is out, but what costs as much (costs are whole numbers) comes
+ * first. */
 static int choose_of_all(struct chooser *c)
 {
     int rule[MESH_MAX_MESH_NDIM] = { 0 }, r = choose_greedily(c);

@@ -1,7 +1,7 @@
 /* client/dtensor/device_mesh.c - makes meshes: checking, agreement of all ranks, groups.
  *
- * Only mesh_init_device_mesh() talks to anyone: every member posts the same descriptor and waits for the others.  Groups and
- * meshes of given ranks are arithmetic.
+ * Only mesh_init_device_mesh() talks to anyone: every member posts the same descriptor and waits for the others.
+ * Groups and meshes of given ranks are arithmetic.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/mesh_make.h"
 

@@ -4,8 +4,8 @@
  *        |                                        |
  *        '--> redistribute inputs --> kernel on local parts --> wrap          (run: every time)
  *
- * The signature has everything a decision looks at (operator, mesh, arguments, global shapes, dtypes, placements), and this
- * rank's own sizes follow from it, so a repeated operator costs one look-up above its kernel.
+ * The signature has everything a decision looks at (operator, mesh, arguments, global shapes, dtypes, placements), and
+ * this rank's own sizes follow from it, so a repeated operator costs one look-up above its kernel.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/dispatch.h"
 
@@ -413,7 +413,8 @@ static int run(const struct op_row *op, const struct decision *d, mesh_dtensor *
     return r;
 }
 
-/* A float times a number: what is decided depends on the number's sign alone, and programs multiply by ever new ones. */
+/* A float times a number: what is decided depends on the number's sign alone, and programs multiply by ever new
+ * ones. */
 static bool has_factor(uint64_t id, const mesh_dtensor *x)
 {
     return id == OP_mul_scalar && dtype_kind(x->dtype) == DTYPE_FLOAT;

@@ -1,9 +1,10 @@
 /* client/dtensor/distribute.c - from one whole tensor to its parts on the ranks of a mesh.
  *
- * mesh_distribute_tensor() works from the first mesh dim to the last.  Before dim i, the piece under the placements of dims
- * 0..i-1 is right on every rank whose coordinates i, i+1, ... are the source's; the line of dim i through such a rank spreads it: a
- * broadcast, or one message with each rank's part.  So a rank only ever receives what it needs, and nobody's data but those of
- * the rank at the source count.  A pending reduction needs no traffic: the value stays at the source.
+ * mesh_distribute_tensor() works from the first mesh dim to the last.  Before dim i, the piece under the placements of
+ * dims 0..i-1 is right on every rank whose coordinates i, i+1, ... are the source's; the line of dim i through such a
+ * rank spreads it: a broadcast, or one message with each rank's part.  So a rank only ever receives what it needs, and
+ * nobody's data but those of the rank at the source count.  A pending reduction needs no traffic: the value stays at
+ * the source.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/create.h>
 

@@ -2,8 +2,9 @@
  *
  *     what rank i sends to rank k  =  the elements of i at one end cut with those of k at the other
  *
- * The distinct parts at one end make up the whole, so every element of a new part comes exactly once.  Of several replicas
- * the receiver itself sends if it is one; else they take turns.  A pending part only goes to ranks that hold the same addend.
+ * The distinct parts at one end make up the whole, so every element of a new part comes exactly once.  Of several
+ * replicas the receiver itself sends if it is one; else they take turns.  A pending part only goes to ranks that hold
+ * the same addend.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/exchange.h"
 

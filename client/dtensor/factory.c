@@ -1,7 +1,7 @@
 /* client/dtensor/factory.c - tensors made from nothing: constants and random numbers, only the local part allocated.
  *
- * An element is a function of its global index, so every layout, mesh and world size gives the same tensor.  A pending reduction
- * means the logical value: coordinate 0 holds it, the others what changes nothing.
+ * An element is a function of its global index, so every layout, mesh and world size gives the same tensor.  A pending
+ * reduction means the logical value: coordinate 0 holds it, the others what changes nothing.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/factory.h"
 

@@ -1,11 +1,12 @@
 /* client/dtensor/places.h - which places of one tensor dim a rank holds, in order.  Pure functions.
  *
- * Each mesh dim that splits the dim is a level, the earliest outermost.  A level cuts its list of places into `factor` chunks (1: a
- * plain shard), each chunk into a piece per rank, and keeps this rank's piece of every chunk:
+ * Each mesh dim that splits the dim is a level, the earliest outermost.  A level cuts its list of places into `factor`
+ * chunks (1: a plain shard), each chunk into a piece per rank, and keeps this rank's piece of every chunk:
  *
  *      12 places, factor 2, rank 1 of 3      0 1 [2 3] 4 5 | 6 7 [8 9] 10 11      runs 2-3 and 8-9
  *
- * All cuts follow the ceil-chunk rule, so only the last chunks may be short, and what a rank holds is always in ascending order.
+ * All cuts follow the ceil-chunk rule, so only the last chunks may be short, and what a rank holds is always in
+ * ascending order.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_PLACES_H
 #define DTENSOR_PLACES_H

@@ -1,9 +1,9 @@
 /* client/dtensor/redistribute.h - from one list of placements to another, as a list of one-dimensional moves.
  *
- * A move changes the placement on one mesh dim.  It is a simple collective (or none) only while no later mesh dim splits
- * the tensor dim it touches, since the inner split depends on the outer; the planner searches the cheapest legal sequence.  Where
- * that has several collectives, what is left after pending reductions may cost less as one exchange of the whole mesh.
- * Planning is pure; running it is redistribute_run().
+ * A move changes the placement on one mesh dim.  It is a simple collective (or none) only while no later mesh dim
+ * splits the tensor dim it touches, since the inner split depends on the outer; the planner searches the cheapest legal
+ * sequence.  Where that has several collectives, what is left after pending reductions may cost less as one exchange of
+ * the whole mesh.  Planning is pure; running it is redistribute_run().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_REDISTRIBUTE_H
 #define DTENSOR_REDISTRIBUTE_H
@@ -16,7 +16,8 @@
 /* What one more collective is worth in bytes: about its latency times the bandwidth of a link. */
 #define REDISTRIBUTE_COLLECTIVE_BYTES 16384.0
 
-/* A move of all mesh dims at once: one all_to_all over the mesh of what changes ranks (exchange.h).  It is the last one. */
+/* A move of all mesh dims at once: one all_to_all over the mesh of what changes ranks (exchange.h).  It is the last
+ * one. */
 #define ALL_MESH_DIMS (-1)
 
 struct move {
@@ -39,16 +40,17 @@ struct relayout { /* the global facts a plan follows from */
     const mesh_placements *from, *to; /* normalised */
 };
 int redistribute_plan(const struct relayout *q, struct move_list *ret_moves);
-/* The same plan where it costs less than the limit; else no moves, at the cost of the limit: what is dearer is not searched. */
+/* The same plan where it costs less than the limit; else no moves, at the cost of the limit: what is dearer is not
+ * searched. */
 int redistribute_plan_below(const struct relayout *q, double limit, struct move_list *ret_moves);
 /* Some placements for each mesh dim: the layouts that take one of each, in order, mesh dim 0 slowest. */
 struct layout_grid {
     int n[MESH_MAX_MESH_NDIM];
     mesh_placement at[MESH_MAX_MESH_NDIM][REDISTRIBUTE_GRID_MAX];
 };
-/* About what the plan for each layout of a grid costs, all by one search; q->to is not looked at.  An exchange counts what a few
- * ranks get by it; a pending reduction that the tensor has not counts as whole, which a shard that becomes pending will have to
- * be in the end.  DBL_MAX: no layout.  0 or MESH_ENOMEM. */
+/* About what the plan for each layout of a grid costs, all by one search; q->to is not looked at.  An exchange counts
+ * what a few ranks get by it; a pending reduction that the tensor has not counts as whole, which a shard that becomes
+ * pending will have to be in the end.  DBL_MAX: no layout.  0 or MESH_ENOMEM. */
 int redistribute_costs(const struct relayout *q, const struct layout_grid *g, double *ret_costs);
 /* A move of mesh dim i to `to` that one collective (or none) can do, and that leaves no mixed pending reductions. */
 bool redistribute_move_is_legal(int mesh_ndim, const int *mesh_size, const mesh_placements *p, int i,

@@ -1,9 +1,9 @@
 /* client/dtensor/redistribute_plan.c - the cheapest legal sequence of moves, by uniform-cost search.
  *
- * A state is a list of placements; its number is mixed radix over the candidates of each mesh dim.  Candidates of a mesh dim:
- * Replicate, every tensor dim worth splitting, and the pending reductions that `from` and `to` have there.  A mesh dim that is
- * equal and not a shard on both sides never moves.  Ties go to fewer moves, then to the lower state number, so every rank finds
- * the same sequence.  At most (3 + MESH_MAX_NDIM)^4 = 14,641 states.
+ * A state is a list of placements; its number is mixed radix over the candidates of each mesh dim.  Candidates of a
+ * mesh dim: Replicate, every tensor dim worth splitting, and the pending reductions that `from` and `to` have there.  A
+ * mesh dim that is equal and not a shard on both sides never moves.  Ties go to fewer moves, then to the lower state
+ * number, so every rank finds the same sequence.  At most (3 + MESH_MAX_NDIM)^4 = 14,641 states.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/redistribute.h"
 
@@ -402,7 +402,8 @@ static void try_exchange(const struct search *s, const struct relayout *q, struc
     }
 }
 
-/* Where all sequences cost the limit or more, an exchange may still cost less; whether it is taken depends on the sequence. */
+/* Where all sequences cost the limit or more, an exchange may still cost less; whether it is taken depends on the
+ * sequence. */
 static int search_below(struct search *s, const struct relayout *q, double limit, int goal)
 {
     struct move_list list;
@@ -454,7 +455,7 @@ int redistribute_plan(const struct relayout *q, struct move_list *ret_moves)
     return redistribute_plan_below(q, DBL_MAX, ret_moves);
 }
 
-/* --- about what many layouts cost ------------------------------------------------------------------------------------ */
+/* --- about what many layouts cost --------------------------------------------------------------------------------- */
 
 /* The candidate that stands for a placement of a grid. */
 static mesh_placement stand_in(mesh_placement now, mesh_placement p)
@@ -502,7 +503,8 @@ static int64_t elements_new(const struct search *s, const int *at, const mesh_pl
     return n - kept;
 }
 
-/* About what one exchange costs: what the busiest of three ranks gets, the first one and two that the mesh dims disagree on. */
+/* About what one exchange costs: what the busiest of three ranks gets, the first one and two that the mesh dims
+ * disagree on. */
 static double exchange_about(const struct search *s, const mesh_placements *from, const mesh_placements *to)
 {
     int64_t most = 0;

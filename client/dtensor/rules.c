@@ -244,8 +244,9 @@ static void add_partial_column(enum partial_rule partial, const struct op_shapes
     }
 }
 
-/* Operators that do to each place of a split dim the same, wherever it is in the whole: whatever places a rank holds, so long as
- * all tensors are split alike, the rule for a plain shard is right.  Those of an index string are, but for these. */
+/* Operators that do to each place of a split dim the same, wherever it is in the whole: whatever places a rank holds,
+ * so long as all tensors are split alike, the rule for a plain shard is right.  Those of an index string are, but for
+ * these. */
 static const rule_fn place_blind[] = {
     rule_add_tensors,
     rule_sub_tensors,

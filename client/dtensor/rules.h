@@ -31,7 +31,8 @@ struct op_shapes { /* the global facts a rule may look at */
                                  combines rules asks rules_fit_together() about the whole */
     struct op_attr attr;
     const void *user; /* of an operator that a program registered: whose it is */
-    /* On the mesh dim that rules are derived for; kind 0: not known.  Strided rules are only derived for the strides there are. */
+    /* On the mesh dim that rules are derived for; kind 0: not known.  Strided rules are only derived for the strides
+     * there are. */
     mesh_placement now[OP_MAX_INPUTS];
     int n_earlier, earlier[MESH_MAX_MESH_NDIM]; /* sizes of the mesh dims before it that split input 0 */
 };
@@ -40,8 +41,8 @@ struct op_row;
 /* The rules for one mesh dim of `parts` ranks (only views look at parts). */
 void rules_derive(const struct op_row *op, const struct op_shapes *s, int parts, struct rule_list *ret_rules);
 
-/* The local part under `in` of a tensor of shape from is, element by element and in order, the part under `out` of the same
- * elements seen as shape `to`, at every coordinate of the mesh. */
+/* The local part under `in` of a tensor of shape from is, element by element and in order, the part under `out` of the
+ * same elements seen as shape `to`, at every coordinate of the mesh. */
 bool reshape_is_exact(mesh_shape from, mesh_shape to, int mesh_ndim, const int *mesh_size, const mesh_placements *in,
                       const mesh_placements *out);
 

@@ -1,8 +1,8 @@
 /* client/dtensor/rules_attention.c - how attention and its gradients may be sharded.
  *
- * Each input and output goes with q (its heads and its rows) or with k (its heads and its places).  Batches are cut alike on all,
- * heads where both cuts meet; rows of q, and heads of q beside all of k's, are cut alone, and then what goes with k is a sum over
- * the parts; so are places of k, and then what goes with q is a sum.
+ * Each input and output goes with q (its heads and its rows) or with k (its heads and its places).  Batches are cut
+ * alike on all, heads where both cuts meet; rows of q, and heads of q beside all of k's, are cut alone, and then what
+ * goes with k is a sum over the parts; so are places of k, and then what goes with q is a sum.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

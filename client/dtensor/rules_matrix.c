@@ -10,7 +10,8 @@ void rule_matmul(const struct op_shapes *s, int parts, struct rule_list *inout)
     rules_from_index(by_vector[s->in[0].ndim == 1][s->in[1].ndim == 1], s, inout);
 }
 
-/* y = x w' + b.  Where the product is pending (k split, or x or w pending), the bias is pending too, so that it counts once. */
+/* y = x w' + b.  Where the product is pending (k split, or x or w pending), the bias is pending too, so that it counts
+ * once. */
 void rule_linear(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     (void)parts;
@@ -77,7 +78,7 @@ void rule_cross_entropy_grad(const struct op_shapes *s, int parts, struct rule_l
     }
 }
 
-/* --- convolution ----------------------------------------------------------------------------------------------------- */
+/* --- convolution -------------------------------------------------------------------------------------------------- */
 
 /* The dims of channels of both inputs and the output. */
 static const int *channels_of(rule_fn of)
@@ -94,7 +95,8 @@ bool convolution_keeps_groups(rule_fn of, const struct op_shapes *s, int64_t par
     return is_alike || groups % parts == 0;
 }
 
-/* One group: any channels, by letters.  Several: whole groups on each rank, so that images, weight and result are cut alike. */
+/* One group: any channels, by letters.  Several: whole groups on each rank, so that images, weight and result are cut
+ * alike. */
 static void convolution(rule_fn of, const struct op_shapes *s, int parts, const char *const index[2],
                         struct rule_list *inout)
 {

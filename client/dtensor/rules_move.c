@@ -1,8 +1,9 @@
-/* client/dtensor/rules_move.c - rules of operators that put elements elsewhere: permute, flip, roll, cat, narrow, select, pad,
- * repeat.
+/* client/dtensor/rules_move.c - rules of operators that put elements elsewhere: permute, flip, roll, cat, narrow,
+ * select, pad, repeat.
  *
- * Dims that stay as they are may be split.  A range of a split dim need not be gathered: whoever has a piece of it puts the piece in
- * its place, the others 0, and the result is a pending sum; that moves less when the range is at most half of the dim.
+ * Dims that stay as they are may be split.  A range of a split dim need not be gathered: whoever has a piece of it puts
+ * the piece in its place, the others 0, and the result is a pending sum; that moves less when the range is at most half
+ * of the dim.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/rules.h"
 

@@ -1,7 +1,7 @@
 /* client/dtensor/rules_pointwise.c - rules of elementwise operators beyond their index: which pending reductions pass.
  *
- * A neutral part of P(max) is -inf (P(min): +inf), which every rule here maps to a neutral part again; the extremes of integers
- * would wrap, so those rules are for floating types, but for relu.
+ * A neutral part of P(max) is -inf (P(min): +inf), which every rule here maps to a neutral part again; the extremes of
+ * integers would wrap, so those rules are for floating types, but for relu.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/rules.h"
 
@@ -182,8 +182,8 @@ void rule_bitwise_xor(const struct op_shapes *s, int parts, struct rule_list *in
     bit_rules(s, MESH_BXOR, inout);
 }
 
-/* Each element is one of a and b on all ranks alike, so any reduction of both passes; one that leaves equal parts as they
- * are (not the sum) also with the other whole. */
+/* Each element is one of a and b on all ranks alike, so any reduction of both passes; one that leaves equal parts as
+ * they are (not the sum) also with the other whole. */
 void rule_where(const struct op_shapes *s, int parts, struct rule_list *inout)
 {
     static const mesh_reduce_op keeps_equal[] = { MESH_MAX, MESH_MIN, MESH_AVG };

@@ -1,7 +1,8 @@
 /* client/dtensor/rules_reduce.c - rules of reductions, of their pieces, and of normalisation.
  *
- * A dim that stays may be split.  A dim that goes may be split where the parts' results complete each other: then the result
- * is pending.  Where they do not (a variance, say), the operator is put together from pieces that do; see autograd/sharded.h.
+ * A dim that stays may be split.  A dim that goes may be split where the parts' results complete each other: then the
+ * result is pending.  Where they do not (a variance, say), the operator is put together from pieces that do; see
+ * autograd/sharded.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/rules.h"
 
@@ -13,8 +14,8 @@ static bool goes(const struct op_shapes *s, int d)
     return (s->attr.dims >> d & 1U) != 0;
 }
 
-/* pending: of each output when a dim that goes is split; NULL: such a dim is whole.  All inputs are split along a dim that
- * stays, only the first along one that goes (the others have extent 1 there). */
+/* pending: of each output when a dim that goes is split; NULL: such a dim is whole.  All inputs are split along a dim
+ * that stays, only the first along one that goes (the others have extent 1 there). */
 static void reduction(const struct op_shapes *s, const mesh_reduce_op *pending, struct rule_list *inout)
 {
     int to = 0;
@@ -141,7 +142,8 @@ static int row_dim(int t)
     return t == 0 ? 0 : t + 1;
 }
 
-/* Input i pending, and so the first result: the loss is linear in it.  What it is divided by is counted alike on all ranks. */
+/* Input i pending, and so the first result: the loss is linear in it.  What it is divided by is counted alike on all
+ * ranks. */
 static void linear_in(int i, struct rule_list *inout)
 {
     static const mesh_reduce_op ops[] = { MESH_SUM, MESH_AVG };

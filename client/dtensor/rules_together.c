@@ -1,7 +1,8 @@
 /* client/dtensor/rules_together.c - whether rules of several mesh dims, each right by itself, are right together.
  *
- * Mostly they are.  A view's parts must end alike under all cuts at once; groups of heads or of channels must stay whole
- * when several mesh dims cut them; and where a part of a repeated dim begins within the period, a kernel knows only of one cut.
+ * Mostly they are.  A view's parts must end alike under all cuts at once; groups of heads or of channels must stay
+ * whole when several mesh dims cut them; and where a part of a repeated dim begins within the period, a kernel knows
+ * only of one cut.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/layout.h"
 #include "dtensor/rules.h"

@@ -1,7 +1,8 @@
-/* client/dtensor/sharers.h - the ranks that share a dim: those that differ only in the mesh dims that split it into chunks.
+/* client/dtensor/sharers.h - the ranks that share a dim: those that differ only in the mesh dims that split it into
+ * chunks.
  *
- * Parts are counted in the order of the dim: the last of the mesh dims fastest.  Where one mesh dim splits they are its group; else
- * the whole mesh makes one call, in which each such set of ranks fills in its own counts.
+ * Parts are counted in the order of the dim: the last of the mesh dims fastest.  Where one mesh dim splits they are its
+ * group; else the whole mesh makes one call, in which each such set of ranks fills in its own counts.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_SHARERS_H
 #define DTENSOR_SHARERS_H

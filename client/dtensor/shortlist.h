@@ -1,8 +1,8 @@
 /* client/dtensor/shortlist.h - the combinations of rules that look cheapest, where there are too many to plan each.
  *
- * A combination takes one rule per mesh dim; what it costs is the sum over the inputs of what bringing them to it costs, which
- * is known about (redistribute_costs()) for all layouts of an input at once.  Sums of the least that is left to add cut off
- * whole branches, so that few of the combinations are looked at.
+ * A combination takes one rule per mesh dim; what it costs is the sum over the inputs of what bringing them to it
+ * costs, which is known about (redistribute_costs()) for all layouts of an input at once.  Sums of the least that is
+ * left to add cut off whole branches, so that few of the combinations are looked at.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_SHORTLIST_H
 #define DTENSOR_SHORTLIST_H

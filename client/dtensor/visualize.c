@@ -1,5 +1,5 @@
-/* client/dtensor/visualize.c - draws a layout as a table and as SVG: rows and columns are the last two dims, a slice each for
- * every piece of the dims before.
+/* client/dtensor/visualize.c - draws a layout as a table and as SVG: rows and columns are the last two dims, a slice
+ * each for every piece of the dims before.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/inspect.h>
 
@@ -136,7 +136,7 @@ static void draw_text(const struct picture *p, struct text *t)
     text_add(t, "%s", t->n > before ? "\n" : "");
 }
 
-/* SVG --------------------------------------------------------------------------------------------------------------- */
+/* SVG -------------------------------------------------------------------------------------------------------------- */
 
 #define LONG_SIDE  400.0 /* of the longer axis, in px */
 #define LEAST_CELL 36.0

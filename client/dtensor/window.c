@@ -1,4 +1,5 @@
-/* client/dtensor/window.c - finds out whether an operator fetches places along a split dim, and what becomes of the layout.
+/* client/dtensor/window.c - finds out whether an operator fetches places along a split dim, and what becomes of the
+ * layout.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "dtensor/window.h"
 

@@ -1,14 +1,15 @@
-/* client/dtensor/window.h - operators whose places along a split dim come from few places of an input: each rank fetches what
- * it comes to hold, and nothing else moves.
+/* client/dtensor/window.h - operators whose places along a split dim come from few places of an input: each rank
+ * fetches what it comes to hold, and nothing else moves.
  *
  *      rank 0    rank 1    rank 2          narrow(x, 0, 1, 5) of 7 places over 3 ranks: the result's
  *     [0 1 2]   [3 4 5]   [6]              ranks hold 2, 2 and 1 places; only 2 and 4 cross
  *       | |  \   | |  \
  *     [1 2]     [3 4]     [5]
  *
- * One mechanism for all of them: from the map of places every rank computes what every other one wants, also where several mesh
- * dims split the dim.  Of replicas the receiver asks the one that shares its coordinates, so each has the same share.  Rows and
- * columns of images may be split at once: first rows are fetched, then columns of all the rows that are there, corners with them.
+ * One mechanism for all of them: from the map of places every rank computes what every other one wants, also where
+ * several mesh dims split the dim.  Of replicas the receiver asks the one that shares its coordinates, so each has the
+ * same share.  Rows and columns of images may be split at once: first rows are fetched, then columns of all the rows
+ * that are there, corners with them.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DTENSOR_WINDOW_H
 #define DTENSOR_WINDOW_H
@@ -46,8 +47,9 @@ struct windows { /* one after another */
     struct window at[WINDOWS_MAX];
 };
 
-/* Finds whether the operator is such a one on these inputs (a pure function of global facts): what it fetches (none: it is not), and
- * the placements that the inputs are brought to before and that the result has.  0 or a status with the error set. */
+/* Finds whether the operator is such a one on these inputs (a pure function of global facts): what it fetches (none: it
+ * is not), and the placements that the inputs are brought to before and that the result has.  0 or a status with the
+ * error set. */
 int window_find(const struct op_row *op, mesh_dtensor *const *in, const struct op_shapes *s,
                 struct windows *ret_windows, struct op_choice *ret_choice);
 /* The arguments with which the kernel finishes what was fetched at this rank's coordinate. */
@@ -59,12 +61,14 @@ struct window_input {
     const mesh_placements *placements; /* that it was brought to */
     struct mesh_tensor *local;         /* its part then */
 };
-/* The places of input i that this rank's part of the result is made of, in order; the caller's reference.  NULL: error set. */
+/* The places of input i that this rank's part of the result is made of, in order; the caller's reference.  NULL: error
+ * set. */
 struct mesh_tensor *window_fetch(const struct window *w, int i, const struct window_input *from);
 
-/* --- inside --------------------------------------------------------------------------------------------------------- */
+/* --- inside ------------------------------------------------------------------------------------------------------- */
 
-/* `length` places of an input from `begin` on, going round at its extent; in the order in which they stand in the result. */
+/* `length` places of an input from `begin` on, going round at its extent; in the order in which they stand in the
+ * result. */
 struct spans {
     int64_t begin, length, extent;
 };

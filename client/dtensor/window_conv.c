@@ -61,7 +61,7 @@ static struct window window_along(const struct conv *c, int dim)
     return w;
 }
 
-/* --- the other mesh dims ---------------------------------------------------------------------------------------------- */
+/* --- the other mesh dims ------------------------------------------------------------------------------------------ */
 
 static mesh_shape part_shape(const struct conv *c, mesh_shape s)
 {
@@ -109,7 +109,7 @@ static int choose_others(const struct conv *c, struct op_choice *ret_choice)
     return op_choose(c->op, &s, n, size, now, ret_choice);
 }
 
-/* --- all of them together --------------------------------------------------------------------------------------------- */
+/* --- all of them together ----------------------------------------------------------------------------------------- */
 
 /* What is whole stays so where each rank may take its places out of it. */
 static mesh_placement placed(const struct conv *c, int i, int m)

@@ -1,7 +1,7 @@
 /* client/dtensor/window_fetch.c - the exchange of an operator that looks at few places along a split dim.
  *
- * What a chunk that one rank holds and the places that another wants have in common crosses in one all_to_all_v, and nothing else
- * does.
+ * What a chunk that one rank holds and the places that another wants have in common crosses in one all_to_all_v, and
+ * nothing else does.
  * SPDX-License-Identifier: Apache-2.0 */
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* client/nn/forward.c - runs a module: its inputs are brought to where they are needed, its result to where it is wanted.
+/* client/nn/forward.c - runs a module: its inputs are brought to where they are needed, its result to where it is
+ * wanted.
  *
  *     inputs --border.input--> --io: input, needed (the first)--> forward --io: output--> --border.output--> result
  *

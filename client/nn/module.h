@@ -75,8 +75,8 @@ mesh_placements placements_replicated(const mesh_device_mesh *m);
 /* The parameter's value, made if need be; of the module.  NULL: error set. */
 mesh_dtensor *parameter_value(struct parameter *p);
 
-/* Lays the parameter out anew: in its recipe, or by redistribution of what is there.  Its gradient comes along, its hooks, and
- * whether it is trained; all parameters tied to it become the new tensor. */
+/* Lays the parameter out anew: in its recipe, or by redistribution of what is there.  Its gradient comes along, its
+ * hooks, and whether it is trained; all parameters tied to it become the new tensor. */
 int parameter_lay_out(struct parameter *p, const mesh_placements *placements);
 const mesh_placements *parameter_placements(const struct parameter *p);
 mesh_device_mesh *parameter_mesh(const struct parameter *p);

@@ -179,7 +179,8 @@ static struct mesh_tensor *cast(const struct mesh_tensor *from, struct mesh_tens
     return to;
 }
 
-/* A parameter of 16 bits is updated in f32, with moments in f32, and rounded once; the copies live as long as its step. */
+/* A parameter of 16 bits is updated in f32, with moments in f32, and rounded once; the copies live as long as its
+ * step. */
 static int update(mesh_optimizer *o, struct mesh_tensor *p, const struct mesh_tensor *g, struct optimizer_slot *slot)
 {
     if (dtype_size(p->dtype) != sizeof(uint16_t)) {

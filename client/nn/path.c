@@ -62,7 +62,8 @@ static int not_found(const mesh_module *at, const char *what, const char *path, 
                    names_text(at, strcmp(what, "parameter") == 0, names, sizeof names));
 }
 
-/* Reads the part that a path begins with; *ret_rest: what follows its dot, NULL where the path ends.  false: it is too long. */
+/* Reads the part that a path begins with; *ret_rest: what follows its dot, NULL where the path ends.  false: it is too
+ * long. */
 static bool read_part(const char *path, char part[PART_BYTES], const char **ret_rest)
 {
     size_t n = strcspn(path, ".");

@@ -1,7 +1,8 @@
 /* client/session/control.h - what a session asks of its job's control plane, whoever provides it.
  *
  * Two providers: meshd over a socket (control_meshd.c), and the local one (control_local.c) for a world of one and for
- * worlds of threads.  Every call blocks its caller at most until the deadline and returns a status with the sentence set.
+ * worlds of threads.  Every call blocks its caller at most until the deadline and returns a status with the sentence
+ * set.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SESSION_CONTROL_H
 #define SESSION_CONTROL_H
@@ -66,8 +67,8 @@ struct store_swap {
 struct control_ops {
     int (*join)(struct control *c, const struct join_request *request, struct join_reply *ret_reply);
     int (*leave)(struct control *c, int64_t timeout_ms);
-    /* inout_told NULL: waits for nobody's answer.  Else waits a moment, and puts there the sentence and the culprit that the
-     * others are told, who hear of the cause where meshd knows it; without an answer it stays. */
+    /* inout_told NULL: waits for nobody's answer.  Else waits a moment, and puts there the sentence and the culprit
+     * that the others are told, who hear of the cause where meshd knows it; without an answer it stays. */
     void (*report)(struct control *c, const struct report *r, mesh_error *inout_told);
     void (*record_group)(struct control *c, uint64_t group, const char *name, const int *ranks,
                          int n); /* waits for nobody's answer */

@@ -1,4 +1,5 @@
-/* client/session/control_local.c - the control plane of a world inside this process: ranks are threads, or there is one.
+/* client/session/control_local.c - the control plane of a world inside this process: ranks are threads, or there is
+ * one.
  *
  * A rank joins, and then waits until all have; one that is freed without having left has died.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -17,7 +18,7 @@
 #include "base/util.h"
 #include "session/waiting.h"
 
-/* The world ---------------------------------------------------------------------------------------------------------- */
+/* The world -------------------------------------------------------------------------------------------------------- */
 
 static int fill_world(struct local_world *w)
 {
@@ -111,7 +112,7 @@ int local_check_usable(struct local_control *l)
                : err_set(MESH_ESTATE, "rank %d has not joined its job, or has left it", l->rank);
 }
 
-/* Joining and leaving ------------------------------------------------------------------------------------------------ */
+/* Joining and leaving ---------------------------------------------------------------------------------------------- */
 
 static int check_join(const struct local_control *l, const struct join_request *request)
 {

@@ -1,4 +1,5 @@
-/* client/session/control_meshd.c - the control plane of ranks that are processes: what a session asks is asked of meshd.
+/* client/session/control_meshd.c - the control plane of ranks that are processes: what a session asks is asked of
+ * meshd.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/control.h"
 
@@ -64,7 +65,7 @@ static int ask_plainly(struct control *c, const struct engine_request *request)
     return r;
 }
 
-/* News ----------------------------------------------------------------------------------------------------------------- */
+/* News ------------------------------------------------------------------------------------------------------------- */
 
 static void hear(const Mesh__V1__Notice *n, void *arg)
 {
@@ -123,7 +124,7 @@ static void meshd_report(struct control *c, const struct report *report, mesh_er
     }
 }
 
-/* Joining and leaving -------------------------------------------------------------------------------------------------- */
+/* Joining and leaving ---------------------------------------------------------------------------------------------- */
 
 static void free_peers(struct peer *peers, uint32_t n)
 {
@@ -240,7 +241,7 @@ static int meshd_leave(struct control *c, int64_t timeout_ms)
     return ask_plainly(c, &(struct engine_request){ .message = &m, .what = "leave", .even_if_aborted = true });
 }
 
-/* Meetings ------------------------------------------------------------------------------------------------------------- */
+/* Meetings --------------------------------------------------------------------------------------------------------- */
 
 static int copy_members(const int *ranks, int n, uint32_t **ret_members)
 {
@@ -326,7 +327,7 @@ static int meshd_barrier(struct control *c, const char *name, const int *ranks, 
     return ask_to_meet(c, &asks, ranks, n, timeout_ms);
 }
 
-/* The store ------------------------------------------------------------------------------------------------------------ */
+/* The store -------------------------------------------------------------------------------------------------------- */
 
 static int meshd_store_set(struct control *c, struct bytes key, struct bytes value)
 {

@@ -4,9 +4,9 @@
  *              calls, and is posted to the loop, which sends it.  The answer that carries its number is hung into the call,
  *              and wakes the caller.
  * Failures     Nobody listens at the address: engine_new() fails at once, saying what to do.
- *              The connection ends, meshd says that it stops, or what it sends is not ours: LOST; all calls, pending and
- *              later, fail with the sentence that stands then.  Collectives go on, they need no meshd.
- *              No answer in time: the call fails, the connection stays; a late answer finds no call and is dropped.
+ *              The connection ends, meshd says that it stops, or what it sends is not ours: LOST; all calls, pending
+ *              and later, fail with the sentence that stands then.  Collectives go on, they need no meshd.  No answer
+ *              in time: the call fails, the connection stays; a late answer finds no call and is dropped.
  *
  *      CONNECTING --dialled--> OPEN --closed, shutdown notice--> LOST
  *           '------- not reached --------------------------------^
@@ -118,7 +118,7 @@ static void lose_connection(struct engine *e, int status, const char *sentence)
     lose(e, MESH_EDAEMON, text);
 }
 
-/* What arrives --------------------------------------------------------------------------------------------------------- */
+/* What arrives ----------------------------------------------------------------------------------------------------- */
 
 static void hear_notice(struct engine *e, const Mesh__V1__Notice *notice)
 {
@@ -182,7 +182,7 @@ static void closed_cb(struct conn *c, int status, const char *sentence, void *ar
 
 static const struct conn_events events = { .frame = frame_cb, .closed = closed_cb };
 
-/* Connecting ----------------------------------------------------------------------------------------------------------- */
+/* Connecting ------------------------------------------------------------------------------------------------------- */
 
 static void not_reached(struct engine *e, int status, const char *sentence)
 {
@@ -343,7 +343,7 @@ void engine_free(struct engine *e)
     mem_free(e);
 }
 
-/* Sending -------------------------------------------------------------------------------------------------------------- */
+/* Sending ---------------------------------------------------------------------------------------------------------- */
 
 /* A message that cannot be sent ends the connection: someone waits for its answer, or for the report it carries. */
 static void send_posted(void *arg)

@@ -20,15 +20,16 @@ struct engine_request {
 
 typedef void (*engine_notice_fn)(const Mesh__V1__Notice *notice, void *arg); /* on the loop's thread */
 
-/* Connects and exchanges hellos.  NULL: MESH_EDAEMON (nobody there; what to do), MESH_EPROTO, MESH_EAUTH, MESH_EINVAL. */
+/* Connects and exchanges hellos.  NULL: MESH_EDAEMON (nobody there; what to do), MESH_EPROTO, MESH_EAUTH,
+ * MESH_EINVAL. */
 struct engine *engine_new(struct mesh_session *s, const char *address, engine_notice_fn fn, void *arg);
 void engine_free(struct engine *e); /* sends what is on its way first; NULL is fine */
 
 /* Waits for the answer, which the caller frees with codec_free_daemon(): its status may be that of a refusal.  Else
  * MESH_EDAEMON (the connection is lost), MESH_EABORTED, MESH_ETIMEDOUT (no answer), MESH_ENOMEM, MESH_ETOOLARGE. */
 int engine_call(struct engine *e, const struct engine_request *request, Mesh__V1__DaemonMessage **ret_answer);
-/* Wants no answer; returns when the message was handed to the system (on the loop's thread: at once), so that a process which
- * ends now has sent it.  What goes wrong is logged. */
+/* Wants no answer; returns when the message was handed to the system (on the loop's thread: at once), so that a process
+ * which ends now has sent it.  What goes wrong is logged. */
 void engine_send(struct engine *e, Mesh__V1__ClientMessage *message);
 
 bool engine_may_wait(const struct engine *e); /* not on the loop's thread, from which the answer comes */

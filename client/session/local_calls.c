@@ -1,6 +1,7 @@
 /* client/session/local_calls.c - what a rank of a world inside this process asks of it after joining.
  *
- * Every call takes the world's lock, looks, and when what it wants is not there yet, waits for a change and looks again.
+ * Every call takes the world's lock, looks, and when what it wants is not there yet, waits for a change and looks
+ * again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "session/local_world.h"
 
@@ -11,7 +12,7 @@
 #include "base/error.h"
 #include "session/store_check.h"
 
-/* Meetings ----------------------------------------------------------------------------------------------------------- */
+/* Meetings --------------------------------------------------------------------------------------------------------- */
 
 static int check_members(const struct local_world *w, const struct meeting_call *call)
 {
@@ -85,7 +86,7 @@ int local_barrier(struct control *c, const char *name, const int *ranks, int n, 
     return meet(c, &call, timeout_ms);
 }
 
-/* The store ---------------------------------------------------------------------------------------------------------- */
+/* The store -------------------------------------------------------------------------------------------------------- */
 
 int local_set(struct control *c, struct bytes key, struct bytes value)
 {

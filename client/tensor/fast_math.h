@@ -1,9 +1,10 @@
-/* client/tensor/fast_math.h - <tgmath.h> whose exp, expm1, log, log1p, tanh, erf, sin, cos and pow are loops that the compiler
- * can make vector loops; sigmoid, softplus, gelu and gelu_slope as well.
+/* client/tensor/fast_math.h - <tgmath.h> whose exp, expm1, log, log1p, tanh, erf, sin, cos and pow are loops that the
+ * compiler can make vector loops; sigmoid, softplus, gelu and gelu_slope as well.
  *
- * Without branches and without calls; infinities, zeros and NaN as in the C library.  Errors in units of the last place, as
- * tests/unit/tensor/test_fast_math.c measures them: below 2, of some below 3.  The polynomials are minimax fits of our own.
- * Every fused multiplication is written out, as fma(), so that all machines compute the same bits: see base/vector.h.
+ * Without branches and without calls; infinities, zeros and NaN as in the C library.  Errors in units of the last
+ * place, as tests/unit/tensor/test_fast_math.c measures them: below 2, of some below 3.  The polynomials are minimax
+ * fits of our own.  Every fused multiplication is written out, as fma(), so that all machines compute the same bits:
+ * see base/vector.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_FAST_MATH_H
 #define TENSOR_FAST_MATH_H

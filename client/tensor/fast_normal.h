@@ -1,4 +1,5 @@
-/* client/tensor/fast_normal.h - what is made of the normal distribution, in loops that the compiler can make vector loops.
+/* client/tensor/fast_normal.h - what is made of the normal distribution, in loops that the compiler can make vector
+ * loops.
  *
  *     gelu        x Phi(x)                                           Phi, the distribution function
  *     gelu_slope  Phi(x) + x exp(-x^2 / 2) / sqrt(2 pi)

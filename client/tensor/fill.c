@@ -154,9 +154,10 @@ static void value_row_BOOL(void *out, const struct fill *f, int64_t index, int64
     memset(out, f->a != 0 ? 1 : 0, (size_t)n);
 }
 
-/* A whole number below `width` (at most 2^32) of the bits of element `index`: the upper half of bits * width.  Of the 2^32
- * products the lower halves under 2^32 mod width would make some numbers likelier; those draw again, from a stream of their own
- * per try, so that every number is as likely as every other and still a function of the index (Lemire 2019). */
+/* A whole number below `width` (at most 2^32) of the bits of element `index`: the upper half of bits * width.  Of the
+ * 2^32 products the lower halves under 2^32 mod width would make some numbers likelier; those draw again, from a stream
+ * of their own per try, so that every number is as likely as every other and still a function of the index (Lemire
+ * 2019). */
 static inline uint64_t whole_below(uint32_t bits, uint64_t width, const struct random_range *r, uint64_t index)
 {
     uint64_t product = bits * width;
@@ -204,7 +205,8 @@ static const fill_row f32_rows[] = {
     [FILL_STEPS] = point_row_F32,     [FILL_LINEAR] = point_row_F32,  [FILL_POWER] = point_row_F32
 };
 
-/* Numbers of 16 bits are those of f32, rounded; one that is rounded up to the open end of a range becomes its neighbour. */
+/* Numbers of 16 bits are those of f32, rounded; one that is rounded up to the open end of a range becomes its
+ * neighbour. */
 #define ROW_HALF(D, encode, decode)                                                                                    \
     static uint16_t below_##D(float end)                                                                               \
     {                                                                                                                  \

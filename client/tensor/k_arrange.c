@@ -1,5 +1,5 @@
-/* client/tensor/k_arrange.c - kernels that put elements into another order or place: permute, flip, roll, cat, narrow, select,
- * pad, repeat and the adjoint of repeat.
+/* client/tensor/k_arrange.c - kernels that put elements into another order or place: permute, flip, roll, cat, narrow,
+ * select, pad, repeat and the adjoint of repeat.
  *
  * All but the last are strided copies of boxes, which know an element by its size only.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -41,8 +41,8 @@ COPY_ROW(copy_row_2, 2)
 COPY_ROW(copy_row_4, 4)
 COPY_ROW(copy_row_8, 8)
 
-/* The dim of w, other than its last, along which neighbours of operand 1 lie side by side while along the last those of operand 0 do:
- * both together are a matrix to turn.  -1: there is none. */
+/* The dim of w, other than its last, along which neighbours of operand 1 lie side by side while along the last those of
+ * operand 0 do: both together are a matrix to turn.  -1: there is none. */
 static int turning_dim(const struct walk *w)
 {
     int d = walk_step(w, 0) == 1 && walk_step(w, 1) != 1 ? w->ndim - 2 : -1;
@@ -192,8 +192,8 @@ int k_cat(const struct kernel_call *c)
     return 0;
 }
 
-/* What this rank has of the wanted range [start, start + length) of dim d, put where it belongs; zero elsewhere.  A rank
- * that has all of the dim has all of the range. */
+/* What this rank has of the wanted range [start, start + length) of dim d, put where it belongs; zero elsewhere.  A
+ * rank that has all of the dim has all of the range. */
 static void copy_range(const struct kernel_call *c, struct mesh_tensor *out, int64_t start, int64_t length)
 {
     const struct mesh_tensor *x = c->in[0];
@@ -243,7 +243,7 @@ int k_pad(const struct kernel_call *c)
     return r;
 }
 
-/* --- repeat -------------------------------------------------------------------------------------------------------- */
+/* --- repeat ------------------------------------------------------------------------------------------------------- */
 
 /* What stands once at `run` (bytes) is written n times in a row: doubled, so that most of it is large copies. */
 static void repeat_run(char *run, size_t bytes, int64_t n)
@@ -256,7 +256,8 @@ static void repeat_run(char *run, size_t bytes, int64_t n)
     }
 }
 
-/* Within every block of the corner x of out, dim d has been filled for its first `extent` places: fills the rest of it. */
+/* Within every block of the corner x of out, dim d has been filled for its first `extent` places: fills the rest of
+ * it. */
 static void repeat_along(struct mesh_tensor *out, mesh_shape x, int d)
 {
     struct strides strides = dense(out->shape);
@@ -322,8 +323,8 @@ typedef void (*fold_row)(void *to, const void *from, int64_t n, int64_t period, 
 #define FOLD_ENTRY(D, T, U, unused) [MESH_##D] = fold_row_##D,
 static const fold_row fold_rows[N_DTYPES] = { NUMBER_TYPES(FOLD_ENTRY, 0) };
 
-/* The place in the period where this rank's part of dy begins in dim d.  A dim that is not folded begins where x does; so does one
- * of which a rank has just one period (rules_fit_together() sees to it). */
+/* The place in the period where this rank's part of dy begins in dim d.  A dim that is not folded begins where x does;
+ * so does one of which a rank has just one period (rules_fit_together() sees to it). */
 static int64_t fold_begin(const struct kernel_call *c, mesh_shape x, int d)
 {
     return c->in[0]->shape.dim[d] != x.dim[d] ? c->offset[d] % x.dim[d] : 0;

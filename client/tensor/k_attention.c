@@ -1,13 +1,13 @@
 /* client/tensor/k_attention.c - attention and its gradients, tile by tile: the scores are never held as a whole.
  *
- * For each matrix of q, rows in blocks of ROWS, places of k in blocks of COLUMNS; of a tile s = scale q k' with what is not to be
- * seen at -inf:
+ * For each matrix of q, rows in blocks of ROWS, places of k in blocks of COLUMNS; of a tile s = scale q k' with what is
+ * not to be seen at -inf:
  *     forward    m = max(m, s) per row; what was summed up before is scaled by exp(m before - m);
  *                sum += exp(s - m), y += exp(s - m) v;  at the end y / sum, and lse = m + log(sum)
  *     backward   p = exp(s - lse), d = p (dy v' - D) scale with D = sum of dy y per row
  *                dq = d k        dk += d' q      dv += p' dy
- * stats [..., l, 2] are lse and D.  Several heads of q may see one of k: attr.groups of them, their shares of dk and dv add up.
- * Of some of the places of k, y and lse are those of a part: exp(lse of it - lse) y is its share of the whole.
+ * stats [..., l, 2] are lse and D.  Several heads of q may see one of k: attr.groups of them, their shares of dk and dv
+ * add up.  Of some of the places of k, y and lse are those of a part: exp(lse of it - lse) y is its share of the whole.
  * Scratch: two tiles, ROWS x COLUMNS each, and one row of it.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
@@ -153,7 +153,8 @@ static int add_product(const struct attention *a, const struct block *b, struct 
     return gemm_run(g, a->tile[t.which]->data, t.y, t.out);
 }
 
-/* ABSORB: tile 0 from scores to exp(s - m), and what the rows have so far scaled to the new m.  FINISH: rows of y, and lse. */
+/* ABSORB: tile 0 from scores to exp(s - m), and what the rows have so far scaled to the new m.  FINISH: rows of y, and
+ * lse. */
 #define FORWARD(D, T, U, unused)                                                                                       \
     static VECTOR_ROW(scale_row_##D, (T * s, int64_t n, T scale), (s, n, scale))                                       \
     {                                                                                                                  \
@@ -243,9 +244,10 @@ int k_attention(const struct kernel_call *c)
     return r;
 }
 
-/* --- parts of the places ---------------------------------------------------------------------------------------------- */
+/* --- parts of the places ------------------------------------------------------------------------------------------ */
 
-/* A line of the results: lse of the whole, and what its y is to be multiplied with; a part that saw nothing has -inf. */
+/* A line of the results: lse of the whole, and what its y is to be multiplied with; a part that saw nothing has
+ * -inf. */
 #define SHARE(D, T)                                                                                                    \
     static T log_sum_##D(const T *lse, int64_t parts, int64_t step)                                                    \
     {                                                                                                                  \
@@ -282,7 +284,7 @@ int k_attention_share(const struct kernel_call *c)
     return 0;
 }
 
-/* --- gradients ------------------------------------------------------------------------------------------------------- */
+/* --- gradients ---------------------------------------------------------------------------------------------------- */
 
 #define STATS(D, T)                                                                                                    \
     static void stats_##D(const struct kernel_call *c, int64_t n_rows, int64_t f)                                      \

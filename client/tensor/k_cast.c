@@ -1,8 +1,8 @@
 /* client/tensor/k_cast.c - a tensor in another dtype.
  *
- * A block of elements goes through int64_t or double, the widest of its kind, so that n dtypes need n loads and 2n stores
- * instead of n^2 loops; between f32 and 16 bits it goes directly.  Floating numbers beyond an integer dtype become its extremes,
- * NaN becomes 0; integers keep their low end; as a truth value a number is true unless it is 0.
+ * A block of elements goes through int64_t or double, the widest of its kind, so that n dtypes need n loads and 2n
+ * stores instead of n^2 loops; between f32 and 16 bits it goes directly.  Floating numbers beyond an integer dtype
+ * become its extremes, NaN becomes 0; integers keep their low end; as a truth value a number is true unless it is 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

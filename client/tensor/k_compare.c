@@ -1,7 +1,7 @@
 /* client/tensor/k_compare.c - kernels whose result is true or false: comparisons, logic, isnan.
  *
- * The two inputs of a comparison have one dtype.  NaN is unequal to everything, itself included; a number is true unless
- * it is 0.
+ * The two inputs of a comparison have one dtype.  NaN is unequal to everything, itself included; a number is true
+ * unless it is 0.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tensor/elementwise.h"
 #include "tensor/numbers.h"

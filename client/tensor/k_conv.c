@@ -1,10 +1,10 @@
 /* client/tensor/k_conv.c - two-dimensional convolution and its gradients, image by image, as matrix products.
  *
- * The groups of an image's channels count as images, each with the weights of its group.  With the windows of an image as a
- * matrix, W [c kh kw, oh ow] (0 where a window lies over the padding):
+ * The groups of an image's channels count as images, each with the weights of its group.  With the windows of an image
+ * as a matrix, W [c kh kw, oh ow] (0 where a window lies over the padding):
  *     y_n = w W_n        dx_n: each element of w' dy_n back to where it came from        dw = sum over n of dy_n W_n'
- * W is made by tiles, some of its columns at a time: TILE_BYTES, or LEAST_PLACES columns where those are more.  A padding may be
- * negative: rows that are not looked at.
+ * W is made by tiles, some of its columns at a time: TILE_BYTES, or LEAST_PLACES columns where those are more.  A
+ * padding may be negative: rows that are not looked at.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -62,9 +62,10 @@ struct tile { /* some columns of W: of the places begin to begin + n */
     int64_t begin, n;
 };
 
-/* --- from an image to its windows, and back ----------------------------------------------------------------------------- */
+/* --- from an image to its windows, and back ----------------------------------------------------------------------- */
 
-/* Neighbours in a row of y, at one tap: n elements of the windows; those from lo to hi are pixels, the others padding. */
+/* Neighbours in a row of y, at one tap: n elements of the windows; those from lo to hi are pixels, the others
+ * padding. */
 struct run {
     void *window, *pixel; /* the latter of lo */
     int64_t n, lo, hi, stride;
@@ -156,7 +157,7 @@ static void spread(const struct conv *v, const struct mesh_tensor *dx, int64_t n
     visit_tile(v, dx->data, n, from, v->dtype == MESH_F64 ? spread_F64 : spread_F32);
 }
 
-/* --- tile by tile ------------------------------------------------------------------------------------------------------- */
+/* --- tile by tile ------------------------------------------------------------------------------------------------- */
 
 /* The weights of image n's group. */
 static void *weights_of(const struct conv *v, const struct mesh_tensor *w, int64_t n)

@@ -1,9 +1,9 @@
-/* client/tensor/k_fold.c - reductions that fold one element after the other into an accumulator: extremes, products, truth
- * values, sums of powers.
+/* client/tensor/k_fold.c - reductions that fold one element after the other into an accumulator: extremes, products,
+ * truth values, sums of powers.
  *
- * One pass over memory.  Accumulators are f64 for floats and 64-bit wrapping for the rest, and are rounded once; those of extremes are
- * the results themselves.  Over nothing the result is what changes nothing: -inf, inf, 1, true, false, 0 (the least and greatest
- * number of integers).
+ * One pass over memory.  Accumulators are f64 for floats and 64-bit wrapping for the rest, and are rounded once; those
+ * of extremes are the results themselves.  Over nothing the result is what changes nothing: -inf, inf, 1, true, false,
+ * 0 (the least and greatest number of integers).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

@@ -3,8 +3,8 @@
  * For a row x of C logits with target t, p = softmax(x), smoothing e:
  *     loss  = (1 - e) (-log p[t]) + e mean over classes of (-log p)
  *     dx[j] = scale (p[j] - (1 - e) [j = t] - e / C)
- * A row whose target is the ignored index has loss 0 and no gradient.  The loss reads memory once, with smoothing once more
- * from a cache; the gradient reads and writes it once: row_exp.h says how.
+ * A row whose target is the ignored index has loss 0 and no gradient.  The loss reads memory once, with smoothing once
+ * more from a cache; the gradient reads and writes it once: row_exp.h says how.
  *
  * Logits are [n,C], [C] or [n,C,d...]; the target has the same shape without the class dimension.
  * SPDX-License-Identifier: Apache-2.0 */

@@ -1,7 +1,7 @@
 /* client/tensor/k_matmul.c - matrix products: OpenBLAS for f32 and f64, plain loops for integers.
  *
- * All of them come down to one product of dense row-major matrices (gemm.h).  BLAS counts in 32 bits: longer rows or columns are refused, many rows are taken in pieces.
- * OpenBLAS runs one thread per rank: ranks are the parallelism.
+ * All of them come down to one product of dense row-major matrices (gemm.h).  BLAS counts in 32 bits: longer rows or
+ * columns are refused, many rows are taken in pieces.  OpenBLAS runs one thread per rank: ranks are the parallelism.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <cblas.h>
 #include <pthread.h>

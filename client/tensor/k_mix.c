@@ -13,7 +13,7 @@
 #include "tensor/numbers.h"
 #include "base/vector.h"
 
-/* --- two or three inputs of one dtype ------------------------------------------------------------------------------ */
+/* --- two or three inputs of one dtype ----------------------------------------------------------------------------- */
 
 static int64_t int_power(int64_t base, int64_t exponent)
 {
@@ -104,7 +104,7 @@ int k_pow(const struct kernel_call *c)
     return elementwise(c, "pow", pow_rows, 0);
 }
 
-/* --- a choice by truth values: only the size of an item matters ---------------------------------------------------- */
+/* --- a choice by truth values: only the size of an item matters --------------------------------------------------- */
 
 /* By bits, which is a vector loop whatever the sizes of a mask and an element. */
 #define CHOSEN(T, is_true, a, b) ((T)((b) ^ (((a) ^ (b)) & (T)(0 - (T)((is_true) != 0)))))

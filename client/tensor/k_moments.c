@@ -1,4 +1,5 @@
-/* client/tensor/k_moments.c - variances and sums of exponentials: of whole rows in one kernel, or what shards contribute.
+/* client/tensor/k_moments.c - variances and sums of exponentials: of whole rows in one kernel, or what shards
+ * contribute.
  *
  *     var              sum (x - mean)^2 / (n - correction), in one pass over memory: row.h says how
  *     deviation_sums   q = sum (x - m)^2 and s = sum (x - m) around a mean m that was rounded to the dtype; one pass;

@@ -8,8 +8,8 @@
  *     normalize_grad_weight  dw = sum over rows of dy h
  * Statistics are kept in f64; with them each element is computed in the dtype of x, in at most seven roundings.
  *
- * layer_norm, rms_norm: memory is read once and written once, as long as a row stays in a cache until it is read again.  The
- * gradients read dy and x once each.
+ * layer_norm, rms_norm: memory is read once and written once, as long as a row stays in a cache until it is read again.
+ * The gradients read dy and x once each.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

@@ -44,7 +44,8 @@ int k_sgd_step(struct mesh_tensor *p, const struct mesh_tensor *g, struct mesh_t
     }
 }
 
-/* The corrections of both moments do not depend on the element: scale is lr / (1 - beta1^t), root is 1 / (1 - beta2^t). */
+/* The corrections of both moments do not depend on the element: scale is lr / (1 - beta1^t), root is 1 / (1 -
+ * beta2^t). */
 #define ADAMW(D, T, U, unused)                                                                                         \
     static VECTOR_ROW(                                                                                                 \
         adamw_##D,                                                                                                     \

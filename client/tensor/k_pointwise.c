@@ -1,7 +1,7 @@
 /* client/tensor/k_pointwise.c - kernels that treat every element alone.
  *
- * The formulas are the EXPR_ lines; each is expanded for the dtypes its table names.  f32 is computed in f32, integers wrap.
- * An output never is one of the inputs.
+ * The formulas are the EXPR_ lines; each is expanded for the dtypes its table names.  f32 is computed in f32, integers
+ * wrap.  An output never is one of the inputs.
  *
  *     gelu(x)      = x Phi(x),  Phi(x) = (1 + erf(x / sqrt 2)) / 2
  *     gelu_tanh(x) = x (1 + tanh(u)) / 2 = x / (1 + exp(-2 u)),  u = sqrt(2 / pi) (x + 0.044715 x^3)

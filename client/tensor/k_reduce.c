@@ -1,7 +1,7 @@
 /* client/tensor/k_reduce.c - sums over dimensions.
  *
- * Every output element has an accumulator, f64 for floats and 64-bit wrapping for integers, and is rounded once at the end.
- * The order of additions depends on the shape alone, so a sum repeats bit for bit, on every machine.
+ * Every output element has an accumulator, f64 for floats and 64-bit wrapping for integers, and is rounded once at the
+ * end.  The order of additions depends on the shape alone, so a sum repeats bit for bit, on every machine.
  *
  *     sum, mean   over the dimensions of a mask (mean: scaled by 1 / the global count, which the caller knows)
  *     sum_to      over the dimensions that expand had stretched or added in front

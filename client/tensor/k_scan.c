@@ -1,7 +1,7 @@
 /* client/tensor/k_scan.c - running sums along dim[0], forwards or (mode 1) backwards.
  *
- * One read and one write of memory.  Floats run in f64 and are rounded element by element; integers wrap in i64.  in[1],
- * when there is one, has what each line begins with: one f64 (or i64) per line.
+ * One read and one write of memory.  Floats run in f64 and are rounded element by element; integers wrap in i64.
+ * in[1], when there is one, has what each line begins with: one f64 (or i64) per line.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

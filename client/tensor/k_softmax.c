@@ -5,8 +5,9 @@
  *     log_softmax  y = x - m - log(s)            dx = dy - exp(y) sum(dy)
  * A line of -inf alone, or one with a NaN, is NaN, as everywhere.  Sums are kept in f64.
  *
- * Lines whose elements lie side by side go one by one: one read and one write of memory as long as a line stays in a cache;
- * row_exp.h says how.  Other lines go in panels of WIDTH neighbours, row after row, each line with its m and s in an array:
+ * Lines whose elements lie side by side go one by one: one read and one write of memory as long as a line stays in a
+ * cache; row_exp.h says how.  Other lines go in panels of WIDTH neighbours, row after row, each line with its m and s
+ * in an array:
  *
  *     x[0, j .. j + WIDTH)        m[j], s[j] = what the column below j has
  *     x[1, j .. j + WIDTH)
@@ -37,7 +38,7 @@ struct panel {
 };
 typedef void (*panel_fn)(const struct panel *p);
 
-/* --- one line ------------------------------------------------------------------------------------------------------ */
+/* --- one line ----------------------------------------------------------------------------------------------------- */
 
 /* out[i] = value, a vector loop of its own; m and s are of the line. */
 #define LINE_STEP(D, T, name, value)                                                                                   \
@@ -83,7 +84,7 @@ typedef void (*panel_fn)(const struct panel *p);
     }
 FLOAT_TYPES(LINES, 0)
 
-/* --- a panel of lines ---------------------------------------------------------------------------------------------- */
+/* --- a panel of lines --------------------------------------------------------------------------------------------- */
 
 /* Row after row, `statement` for each element; m[j] and s[j] are of the line. */
 #define PANEL_STEP(D, T, name, statement)                                                                              \
@@ -154,7 +155,7 @@ FLOAT_TYPES(LINES, 0)
     }
 FLOAT_TYPES(PANELS, 0)
 
-/* --- the kernels --------------------------------------------------------------------------------------------------- */
+/* --- the kernels -------------------------------------------------------------------------------------------------- */
 
 struct along {
     const char *name;

@@ -108,7 +108,7 @@ static const slope_row slope_rows[N_UNARY][N_DTYPES] = {
 #include "tensor/unary.def"
 };
 
-/* --- sines of large numbers: the C library's, each by itself, whatever its neighbours are ------------------------------ */
+/* --- sines of large numbers: the C library's, each by itself, whatever its neighbours are ------------------------- */
 
 #define CHUNK 2048 /* elements of a row that may have such, in the L1 cache */
 

@@ -1,7 +1,9 @@
-/* client/tensor/kernel_half.c - runs any kernel on tensors of 16-bit floats: stored in 16 bits, computed in f32, rounded once.
+/* client/tensor/kernel_half.c - runs any kernel on tensors of 16-bit floats: stored in 16 bits, computed in f32,
+ * rounded once.
  *
- * The inputs are widened, the kernel fills f32 results, and those are rounded to the dtype that was asked for.  The copies
- * live as long as the call; a pointwise kernel's are of PART elements, or of one row (dim 0) of the result, and stay in a cache.
+ * The inputs are widened, the kernel fills f32 results, and those are rounded to the dtype that was asked for.  The
+ * copies live as long as the call; a pointwise kernel's are of PART elements, or of one row (dim 0) of the result, and
+ * stay in a cache.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "base/alloc.h"
 #include "base/dtype.h"
@@ -74,7 +76,7 @@ static int run_wide(kernel_fn kernel, const struct kernel_call *c)
     return r;
 }
 
-/* --- kernels that compute every element of the result from the elements in its place: some rows at a time --------------- */
+/* --- kernels that compute every element of the result from the elements in its place: some rows at a time --------- */
 
 static const kernel_fn pointwise[] = {
     k_add,
@@ -124,7 +126,8 @@ static bool is_pointwise(kernel_fn kernel)
     return false;
 }
 
-/* Places [begin, begin + n) of dim 0 of t, where t has that dim as the result does; else all of t, which is broadcast. */
+/* Places [begin, begin + n) of dim 0 of t, where t has that dim as the result does; else all of t, which is
+ * broadcast. */
 static struct mesh_tensor part_of(const struct mesh_tensor *t, const struct mesh_tensor *out, int64_t begin, int64_t n)
 {
     struct mesh_tensor part = *t;

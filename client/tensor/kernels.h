@@ -1,9 +1,9 @@
 /* client/tensor/kernels.h - arithmetic in one process: one function per row of dtensor/ops.def, and the copies that
  * redistribution needs.
  *
- * A kernel gets dense row-major inputs and outputs of the right shapes and dtypes (the dispatcher has checked and allocated
- * them); empty tensors are ordinary.  It returns 0, or a status with the sentence set (err_set_local(): what it found, e.g.
- * a class index out of range, only this rank has seen).
+ * A kernel gets dense row-major inputs and outputs of the right shapes and dtypes (the dispatcher has checked and
+ * allocated them); empty tensors are ordinary.  It returns 0, or a status with the sentence set (err_set_local(): what
+ * it found, e.g.  a class index out of range, only this rank has seen).
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_KERNELS_H
 #define TENSOR_KERNELS_H
@@ -35,8 +35,8 @@ struct kernel_call {
     const struct op_attr *attr;
     /* Where this rank's part of input 0 begins in the global tensor: offset[d] of dim d. */
     int64_t offset[MESH_MAX_NDIM];
-    /* For messages: the row (place of dim 0) of the whole that row i of this part is, where they lie in strides.  NULL: row
-     * offset[0] + i. */
+    /* For messages: the row (place of dim 0) of the whole that row i of this part is, where they lie in strides.  NULL:
+     * row offset[0] + i. */
     int64_t (*row_of)(const void *rows, int64_t i);
     const void *rows;
     const void *user; /* of an operator that a program registered: whose it is */
@@ -105,8 +105,9 @@ int k_linear(const struct kernel_call *c);             /* x [*,k], w [n,k], bias
 int k_linear_grad_input(const struct kernel_call *c);  /* dy [*,n], w [n,k] -> [*,k] */
 int k_linear_grad_weight(const struct kernel_call *c); /* dy [*,n], x [*,k] -> [n,k]: summed over * */
 
-/* Attention (f32 f64), see k_attention.c; value[0] scale, index[0] where row 0 stands among the places of k (of a part of k: counted
- * from its first, and so maybe below 0), groups heads of q per head of k, index[1] heads of k in the whole. */
+/* Attention (f32 f64), see k_attention.c; value[0] scale, index[0] where row 0 stands among the places of k (of a part
+ * of k: counted from its first, and so maybe below 0), groups heads of q per head of k, index[1] heads of k in the
+ * whole. */
 #define ATTENTION_IS_CAUSAL 1                         /* mode, a set */
 #define ATTENTION_BY_KEYS   2                         /* a matter of layouts: dtensor/attention.h */
 int k_attention(const struct kernel_call *c);         /* q, k, v -> y, lse */
@@ -115,7 +116,8 @@ int k_attention_stats(const struct kernel_call *c);   /* dy, y, lse -> [..., l, 
 int k_attention_grad_q(const struct kernel_call *c);  /* dy, q, k, v, stats -> dq */
 int k_attention_grad_kv(const struct kernel_call *c); /* the same -> dk, dv */
 
-/* Convolution (f32 f64): x [n,c,h,w], w [o,c/groups,kh,kw] -> [n,o,oh,ow]; dim: strides, index: paddings.  See k_conv.c. */
+/* Convolution (f32 f64): x [n,c,h,w], w [o,c/groups,kh,kw] -> [n,o,oh,ow]; dim: strides, index: paddings.  See
+ * k_conv.c. */
 int k_conv2d(const struct kernel_call *c);
 int k_conv2d_grad_input(const struct kernel_call *c);  /* dy, w -> like x */
 int k_conv2d_grad_weight(const struct kernel_call *c); /* dy, x -> like w */
@@ -164,7 +166,8 @@ int k_log_softmax_backward(const struct kernel_call *c); /* in: dy, y */
  * (value[0]) over all value[1] classes; ignored rows (index[0]) count 0.
  *   cross_entropy_rows  -> out[0] the loss per row (reduction none)
  *   cross_entropy_sum   -> out[0] [] the sum of the rows' losses, out[1] [] how many rows counted
- *   cross_entropy_grad  in: scale, logits, target -> dlogits; scale [] (sum, mean: d of every counted row) or [n] (none) */
+ *   cross_entropy_grad  in: scale, logits, target -> dlogits; scale [] (sum, mean: d of every counted row) or [n]
+ *   (none) */
 int k_cross_entropy_rows(const struct kernel_call *c);
 int k_cross_entropy_sum(const struct kernel_call *c);
 int k_cross_entropy_grad(const struct kernel_call *c);
@@ -211,7 +214,8 @@ int k_rms_norm(const struct kernel_call *c);              /* x, weight */
 int k_normalize_grad_input(const struct kernel_call *c);  /* dy, x, weight */
 int k_normalize_grad_weight(const struct kernel_call *c); /* dy, x: summed over rows */
 
-/* Of log-probabilities [n,C], [C] or [n,C,...], arguments as for cross_entropy; the classes may be a part: see k_nll.c. */
+/* Of log-probabilities [n,C], [C] or [n,C,...], arguments as for cross_entropy; the classes may be a part: see
+ * k_nll.c. */
 int k_nll_loss_rows(const struct kernel_call *c); /* lp, target */
 int k_nll_loss_sum(const struct kernel_call *c);
 int k_nll_grad(const struct kernel_call *c); /* lp, scale, target; mode 1: by the logits under a log_softmax */
@@ -252,7 +256,8 @@ struct box_in {
 };
 void box_copy(struct box_in to, struct box_in from, size_t item_bytes);
 
-/* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape global. */
+/* Filling: element i of out is a function of its *global* row-major index: out is the box of a tensor of shape
+ * global. */
 enum fill_kind {
     FILL_VALUE,
     FILL_UNIFORM,

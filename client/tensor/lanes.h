@@ -1,7 +1,7 @@
 /* client/tensor/lanes.h - eight f64 lanes as one value, for sums whose order stands in the source.
  *
- * Vectors of the compilers' own kind, split where the processor has narrower ones: the bits are the same everywhere.  Values
- * of this type stay inside functions, whose callers may have been compiled for other vectors.
+ * Vectors of the compilers' own kind, split where the processor has narrower ones: the bits are the same everywhere.
+ * Values of this type stay inside functions, whose callers may have been compiled for other vectors.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_LANES_H
 #define TENSOR_LANES_H

@@ -23,11 +23,11 @@ static inline int64_t loss_row_begin(const struct loss_rows *r, int64_t i)
 
 int64_t loss_target(const struct mesh_tensor *target, int64_t i);
 
-/* The dtypes, and that each target (input number `target` of the call) is a class or ignored.  A bad one is known to all
- * ranks when all have the same targets, else only this one has seen it. */
+/* The dtypes, and that each target (input number `target` of the call) is a class or ignored.  A bad one is known to
+ * all ranks when all have the same targets, else only this one has seen it. */
 int loss_check(const char *name, const struct loss_rows *r, const struct kernel_call *c, int x, int target);
-/* The second half of it, which looks at r->all_classes and r->ignored; part: the call whose input 0 has these rows, NULL: they
- * are counted from 0. */
+/* The second half of it, which looks at r->all_classes and r->ignored; part: the call whose input 0 has these rows,
+ * NULL: they are counted from 0. */
 int loss_check_targets(const char *name, const struct loss_rows *r, const struct mesh_tensor *target,
                        const struct kernel_call *part, bool is_known_to_all);
 

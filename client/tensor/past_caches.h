@@ -1,6 +1,7 @@
 /* client/tensor/past_caches.h - writing a large result past the caches.
  *
- * Else each of its lines would be read before it is written, and what is worth keeping in a cache would make room for it.
+ * Else each of its lines would be read before it is written, and what is worth keeping in a cache would make room for
+ * it.
  *
  *     bool is_large = goes_past_caches(out, bytes_of_all, bytes_of_a_row);
  *     ... = is_large ? block : out + i                         compute some elements

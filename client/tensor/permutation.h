@@ -1,8 +1,8 @@
 /* client/tensor/permutation.h - a random order of n numbers, of which every place is computed by itself.
  *
- * A Feistel network of 8 rounds maps the numbers of just enough bits onto themselves; a result that is not below n goes through it
- * again until one is, which leaves a permutation of the n (Black & Rogaway 2002).  Nobody holds the order: any rank computes its
- * places, and all agree.
+ * A Feistel network of 8 rounds maps the numbers of just enough bits onto themselves; a result that is not below n goes
+ * through it again until one is, which leaves a permutation of the n (Black & Rogaway 2002).  Nobody holds the order:
+ * any rank computes its places, and all agree.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_PERMUTATION_H
 #define TENSOR_PERMUTATION_H

@@ -1,6 +1,7 @@
 /* client/tensor/random.c - random numbers by the hundred.
  *
- * Neighbouring indices share Philox blocks of four words; LANES blocks are made at once.  With the bits u and w of a pair:
+ * Neighbouring indices share Philox blocks of four words; LANES blocks are made at once.  With the bits u and w of a
+ * pair:
  *     radius = sqrt(-2 log((u + 1) / 2^32))      (0, 1]: the logarithm is finite
  *     angle  = w / 2^32 turns                    = q quarter turns and t, |t| <= 1/2, of one: exact, as w is whole
  *     even index: radius cos(angle)              odd index: radius sin(angle)
@@ -16,7 +17,7 @@
 #define BLOCK      4 /* words */
 #define MOST_WORDS (RANDOM_MOST + BLOCK + LANES * BLOCK)
 
-/* --- Philox4x32-10, LANES counters side by side --------------------------------------------------------------------- */
+/* --- Philox4x32-10, LANES counters side by side ------------------------------------------------------------------- */
 
 /* Of four words in 64 bits each: the rounds are written out, so that the compiler sees one loop over the lanes. */
 #define ROUND(i)                                                                                                       \
@@ -74,7 +75,7 @@ void random_bits(const struct random_range *r, uint32_t *ret_bits)
     }
 }
 
-/* --- Box and Muller -------------------------------------------------------------------------------------------------- */
+/* --- Box and Muller ----------------------------------------------------------------------------------------------- */
 
 /* Signed, so that a vector of them becomes numbers in one step. */
 VECTOR_INLINE double number_of(uint32_t w)

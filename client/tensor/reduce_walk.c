@@ -8,7 +8,8 @@
 
 enum { X, OUT, INDEX };
 
-/* Pushes the dims with their strides in x, in the result and in the flat index; returns the index of the first element. */
+/* Pushes the dims with their strides in x, in the result and in the flat index; returns the index of the first
+ * element. */
 static int64_t push_dims(struct walk *w, const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place)
 {
     int64_t kept[MESH_MAX_NDIM], index[MESH_MAX_NDIM], out_stride = 1, index_stride = 1, first = 0;

@@ -31,12 +31,12 @@ struct reduce_place {
 void reduce_walk(const struct mesh_tensor *x, uint32_t dims, const struct reduce_place *place, reduce_row_fn row,
                  void *state);
 
-/* Of the whole; rows above each other come together where they can, so that the results are read and written less often:
- * where is_stack is set, out_step is 1. */
+/* Of the whole; rows above each other come together where they can, so that the results are read and written less
+ * often: where is_stack is set, out_step is 1. */
 void reduce_walk_stacked(const struct mesh_tensor *x, uint32_t dims, reduce_row_fn row, void *state);
 
-/* Defines name(): to[i] = STEP(to[i], x[i], p) for the elements of a row, or (where step, the way to the next row, is not 0) of the
- * rows of a stack in order.  A: the accumulator; T: the element. */
+/* Defines name(): to[i] = STEP(to[i], x[i], p) for the elements of a row, or (where step, the way to the next row, is
+ * not 0) of the rows of a stack in order.  A: the accumulator; T: the element. */
 #define REDUCE_COLUMNS(name, A, T, STEP)                                                                               \
     static VECTOR_ROW(name, (A *restrict to, const T *restrict x, int64_t n, int64_t step, double p),                  \
                       (to, x, n, step, p))                                                                             \

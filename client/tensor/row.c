@@ -39,8 +39,8 @@
 #define MOST(a, b)  ((b) <= (a) || (a) != (a) ? (a) : (b))
 #define LEAST(a, b) ((b) >= (a) || (a) != (a) ? (a) : (b))
 
-/* total[j] for j below the count: the sums of `lanes_statement` over eight elements from `at` on into s[j * CHAINS + k], and of
- * `rest_statement` over the last ones into rest[j]. */
+/* total[j] for j below the count: the sums of `lanes_statement` over eight elements from `at` on into s[j * CHAINS +
+ * k], and of `rest_statement` over the last ones into rest[j]. */
 #define TOTALS(count, n, lanes_statement, rest_statement)                                                              \
     lanes s[(count)*CHAINS] = { { 0 } };                                                                               \
     double rest[count] = { 0 }, total[count];                                                                          \

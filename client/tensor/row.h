@@ -1,7 +1,7 @@
 /* client/tensor/row.h - sums, moments and extremes of one row of floats, as vector loops.
  *
- * Sums are kept in f64, in a fixed number of lanes that are added at the end, so that they repeat bit for bit on every machine.
- * NaN wins over everything.
+ * Sums are kept in f64, in a fixed number of lanes that are added at the end, so that they repeat bit for bit on every
+ * machine.  NaN wins over everything.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TENSOR_ROW_H
 #define TENSOR_ROW_H
@@ -16,9 +16,9 @@ struct row_deviations {
 };
 
 /* Moments in one pass over memory.  Of n numbers x: sum of x - center, sum of (x - center)^2, the center being near the
- * mean: that of those that had come when they were an eighth as many, or more.  So the sum of the squares about the mean
- * itself, square - sum^2 / n, is no smaller than an eighth of the squares it is the difference of: 3 of 53 bits at most are
- * lost, wherever the mean is. */
+ * mean: that of those that had come when they were an eighth as many, or more.  So the sum of the squares about the
+ * mean itself, square - sum^2 / n, is no smaller than an eighth of the squares it is the difference of: 3 of 53 bits at
+ * most are lost, wherever the mean is. */
 struct row_moments {
     double center, sum, square;
     int64_t n;
@@ -44,8 +44,8 @@ static inline void row_recenter(double *center, double *sum, double *square, dou
     *sum -= n * by;
 }
 
-/* Products are rounded to the dtype, and so are the sums of four of them: each sum is right to five roundings of the sum of
- * the sizes. */
+/* Products are rounded to the dtype, and so are the sums of four of them: each sum is right to five roundings of the
+ * sum of the sizes. */
 struct row_slopes {
     double g, gx; /* sums of g = dy w (w may be NULL: 1) and of g (x - mean) */
 };

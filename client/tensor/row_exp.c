@@ -141,7 +141,7 @@ double row_log_sum_exp(struct row_exponentials e)
     }
 FLOAT_TYPES(EXPONENTIALS, 0)
 
-/* --- rows beside each other: BLOCK columns at a time, loop after loop in the nearest cache ---------------------------- */
+/* --- rows beside each other: BLOCK columns at a time, loop after loop in the nearest cache ------------------------ */
 
 #define LARGER(a, v, p) (isnan(a) || (v) <= (a) ? (a) : (v))
 

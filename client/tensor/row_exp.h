@@ -1,10 +1,10 @@
 /* client/tensor/row_exp.h - sums of exponentials of one row of floats, and the row divided by them.
  *
- * A row is read from memory once, block by block.  The sum is of exp(x - c), the center c being the largest element that
- * has come: where a block has a larger one, that is the center and what has been summed is scaled.  A center a little below
- * the largest would not do: x - c is rounded to the dtype, which harms least where exp(x - c) counts least, and not at all
- * where x = c.  Exponentials and the sums of four of them are rounded to the dtype too, all else is f64: a sum of numbers
- * above 0 is right to three roundings.
+ * A row is read from memory once, block by block.  The sum is of exp(x - c), the center c being the largest element
+ * that has come: where a block has a larger one, that is the center and what has been summed is scaled.  A center a
+ * little below the largest would not do: x - c is rounded to the dtype, which harms least where exp(x - c) counts
+ * least, and not at all where x = c.  Exponentials and the sums of four of them are rounded to the dtype too, all else
+ * is f64: a sum of numbers above 0 is right to three roundings.
  *
  * An infinite c is not subtracted: exp(-inf) counts 0.  NaN wins over everything.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -42,8 +42,8 @@ struct row_softmax {
     double row_exp_sum_##D(const T *x, int64_t n, T center);
 FLOAT_TYPES(ROW_EXP_FUNCTIONS, 0)
 
-/* The same for n rows side by side, one element further each, or (step, the way to the next element, is not 0) REDUCE_STACK
- * elements further: the center of each is its largest. */
+/* The same for n rows side by side, one element further each, or (step, the way to the next element, is not 0)
+ * REDUCE_STACK elements further: the center of each is its largest. */
 #define BESIDE_FUNCTIONS(D, T, U, unused)                                                                              \
     void row_exponentials_beside_##D(double *center, double *sum, const T *x, int64_t n, int64_t step);
 FLOAT_TYPES(BESIDE_FUNCTIONS, 0)

@@ -1,7 +1,8 @@
 /* client/tensor/turn.c - a matrix written as its transpose, a tile at a time.
  *
- * A tile of SIDE x SIDE elements is read and written by whole lines of the cache.  It is turned in a copy, so that it does not
- * matter how the rows of both sides fall together in a cache.  Elements of 4 and 8 bytes are turned in registers:
+ * A tile of SIDE x SIDE elements is read and written by whole lines of the cache.  It is turned in a copy, so that it
+ * does not matter how the rows of both sides fall together in a cache.  Elements of 4 and 8 bytes are turned in
+ * registers:
  *
  *     a0 a1 a2 a3       a0 b0 a1 b1      a0 b0 c0 d0
  *     b0 b1 b2 b3   ->  a2 b2 a3 b3  ->  a1 b1 c1 d1
@@ -28,7 +29,7 @@ static bool is_large_turn(const struct turn *t)
     return goes_past_caches(t->to, (size_t)t->rows * (size_t)t->columns * t->item, (size_t)t->to_step * t->item);
 }
 
-/* --- a small block in registers: to[j * SIDE + i] = from[i * step + j] ------------------------------------------------ */
+/* --- a small block in registers: to[j * SIDE + i] = from[i * step + j] -------------------------------------------- */
 
 #define BLOCK_BY_ELEMENTS(T, side)                                                                                     \
     static inline void block_##T(T *restrict to, const T *from, int64_t step)                                          \
@@ -78,7 +79,7 @@ BLOCK_BY_ELEMENTS(uint32_t, 4)
 BLOCK_BY_ELEMENTS(uint64_t, 2)
 #endif
 
-/* --- tiles ------------------------------------------------------------------------------------------------------------- */
+/* --- tiles -------------------------------------------------------------------------------------------------------- */
 
 #define TILES(T, block_side)                                                                                           \
     static void tile_##T(T *restrict to, int64_t to_step, const T *restrict from, int64_t from_step, bool is_large)    \

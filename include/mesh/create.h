@@ -1,7 +1,7 @@
 /* mesh/create.h - more ways to make a DTensor: evenly spaced or random whole numbers, like another one, by a callback.
  *
- * Every rank allocates and computes its part only; an element is a function of its global index, so that mesh and placements
- * do not change the tensor.  Options and further rules are those of mesh_zeros_opt() in dtensor.h.
+ * Every rank allocates and computes its part only; an element is a function of its global index, so that mesh and
+ * placements do not change the tensor.  Options and further rules are those of mesh_zeros_opt() in dtensor.h.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_CREATE_H
 #define MESH_CREATE_H
@@ -45,15 +45,16 @@ MESH_API mesh_dtensor *mesh_arange_opt(double start, double end, double step, me
 #define mesh_arange(start, end, step, m, ...)                                                                          \
     MESH_POINTS_(mesh_arange_opt, start, end, step, m, __VA_ARGS__, .size = sizeof(mesh_factory_options))
 
-/* Random whole numbers from low to high - 1, each as likely as the others: mesh_randint(shape, 0, 10, mesh, placements).
+/* Random whole numbers from low to high - 1, each as likely as the others: mesh_randint(shape, 0, 10, mesh,
+ * placements).
  *
- * Of i64 unless .dtype says i32, i8 or u8.  As all random factories, by (seed, call, global index): mesh, placements and number of
- * ranks do not change a bit.
+ * Of i64 unless .dtype says i32, i8 or u8.  As all random factories, by (seed, call, global index): mesh, placements
+ * and number of ranks do not change a bit.
  *
  * Shapes      s.
  * Cost        no traffic.
- * Errors      NULL: MESH_EINVAL unless low < high, by at most 2^32, and all fit the dtype and 53 bits; MESH_EUNSUPPORTED for a
- *             dtype that is not of integers; as mesh_zeros_opt().
+ * Errors      NULL: MESH_EINVAL unless low < high, by at most 2^32, and all fit the dtype and 53 bits;
+ *             MESH_EUNSUPPORTED for a dtype that is not of integers; as mesh_zeros_opt().
  * Source      Lemire 2019, "Fast random integer generation in an interval"; Salmon et al. 2011 (Philox). */
 MESH_API mesh_dtensor *mesh_randint_opt(mesh_shape s, int64_t low, int64_t high, mesh_device_mesh *m, mesh_placements p,
                                         const mesh_factory_options *o);
@@ -62,15 +63,16 @@ MESH_API mesh_dtensor *mesh_randint_opt(mesh_shape s, int64_t low, int64_t high,
 #define mesh_randint(s, low, high, m, ...)                                                                             \
     mesh_randint_of_(s, low, high, m, __VA_ARGS__, .size = sizeof(mesh_factory_options))
 
-/* The numbers 0 to n - 1 in a random order: mesh_randperm(n, mesh, placements); of i64 unless .dtype says i32, i8 or u8.
+/* The numbers 0 to n - 1 in a random order: mesh_randperm(n, mesh, placements); of i64 unless .dtype says i32, i8 or
+ * u8.
  *
- * A rank computes the places that it holds, and no others, so that a data set of any size can be shuffled.  The order is a
- * function of n and the draw; of a large n not every order there is can come up, but every number in every place.
+ * A rank computes the places that it holds, and no others, so that a data set of any size can be shuffled.  The order
+ * is a function of n and the draw; of a large n not every order there is can come up, but every number in every place.
  *
  * Shapes      [n].
  * Cost        no traffic, no memory but the part.
- * Errors      NULL: MESH_EINVAL for a negative n, or a dtype that cannot hold n - 1; MESH_EUNSUPPORTED for one that is not of
- *             integers; as mesh_zeros_opt().
+ * Errors      NULL: MESH_EINVAL for a negative n, or a dtype that cannot hold n - 1; MESH_EUNSUPPORTED for one that is
+ *             not of integers; as mesh_zeros_opt().
  * Source      Black & Rogaway 2002, "Ciphers with arbitrary finite domains". */
 MESH_API mesh_dtensor *mesh_randperm_opt(int64_t n, mesh_device_mesh *m, mesh_placements p,
                                          const mesh_factory_options *o);
@@ -124,12 +126,12 @@ typedef int (*mesh_part_fn)(void *data, mesh_shape offset, mesh_shape extent, vo
 /* A tensor of which every rank makes its part only: fn is called once with the box that this rank holds (of a strided
  * shard: once for each run of places).
  *
- * Not called for an empty part, nor outside the mesh, nor where Partial has the value on another rank.  Replicas must write the
- * same.
+ * Not called for an empty part, nor outside the mesh, nor where Partial has the value on another rank.  Replicas must
+ * write the same.
  *
  * Cost        no traffic, no memory but the part.
- * Errors      NULL: MESH_EINVAL when fn is NULL; as mesh_zeros_opt(); what fn returned (MESH_EINVAL when positive), which the
- *             other ranks see as MESH_EABORTED. */
+ * Errors      NULL: MESH_EINVAL when fn is NULL; as mesh_zeros_opt(); what fn returned (MESH_EINVAL when positive),
+ *             which the other ranks see as MESH_EABORTED. */
 MESH_API mesh_dtensor *mesh_make_from_callback_opt(mesh_shape s, mesh_device_mesh *m, mesh_placements p,
                                                    mesh_part_fn fn, void *arg, const mesh_factory_options *o);
 #define mesh_make_from_callback_(s, m, p, fn, arg, ...)                                                                \

@@ -1,5 +1,5 @@
-/* mesh/custom_op.h - operators of one's own: a kernel on local parts, a rule that says which placements it is right for, a
- * gradient.
+/* mesh/custom_op.h - operators of one's own: a kernel on local parts, a rule that says which placements it is right
+ * for, a gradient.
  *
  *     static int kernel(const mesh_op_call *call);                out[i] = sum over k of a[i, k] b[i, k]
  *     static int gradient(mesh_op_gradient *g);                   g->dx[0] = ..., written with operators
@@ -15,8 +15,8 @@
  *     CAPITAL                          the dim must be whole on every rank
  *     *                                leading dims, which broadcast
  *
- * The library redistributes the inputs as the rule allows, at the least cost, and calls the kernel with what this rank then
- * holds.  All functions run on the thread that applies the operator or calls mesh_backward().
+ * The library redistributes the inputs as the rule allows, at the least cost, and calls the kernel with what this rank
+ * then holds.  All functions run on the thread that applies the operator or calls mesh_backward().
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_CUSTOM_OP_H
 #define MESH_CUSTOM_OP_H
@@ -75,14 +75,15 @@ typedef struct mesh_op_class {
     int n_in;         /* 1 to MESH_OP_MAX_INPUTS */
     const char *rule; /* "ik,ik->i" */
     mesh_op_linear linear;
-    /* The result's shape and dtype, which come in as the rule and the first input say; -1 is an extent the rule does not
-     * know.  0 or a negative status.  NULL: as they come in. */
+    /* The result's shape and dtype, which come in as the rule and the first input say; -1 is an extent the rule does
+     * not know.  0 or a negative status.  NULL: as they come in. */
     int (*shape)(const mesh_op_facts *facts, mesh_shape *inout_shape, mesh_dtype *inout_dtype);
     int (*kernel)(const mesh_op_call *call);           /* 0 or a negative status */
     int (*gradient)(mesh_op_gradient *inout_gradient); /* 0 or a negative status; NULL: has none */
     void *user;                                        /* for the three */
-    /* Bit i: input i, with the others of the set, is brought to one dtype as by all operators (ops.h) before any of the functions
-     * sees it.  0: none is, and inputs of several dtypes are refused unless there is a shape function, which may take them. */
+    /* Bit i: input i, with the others of the set, is brought to one dtype as by all operators (ops.h) before any of the
+     * functions sees it.  0: none is, and inputs of several dtypes are refused unless there is a shape function, which
+     * may take them. */
     unsigned promotes;
 } mesh_op_class;
 
@@ -91,8 +92,9 @@ typedef struct mesh_op_class {
  * f16 and bf16 tensors reach the kernel as f32 copies, and its result is rounded once.
  *
  * Ownership   the session's; name and rule are copied, user is borrowed.
- * Errors      MESH_EINVAL for a class without name, rule or kernel, or a rule that does not fit n_in, or that has a letter in the
- *             result only and no shape function, or for `promotes` of inputs that there are not; MESH_ENOMEM. */
+ * Errors      MESH_EINVAL for a class without name, rule or kernel, or a rule that does not fit n_in, or that has a
+ *             letter in the result only and no shape function, or for `promotes` of inputs that there are not;
+ *             MESH_ENOMEM. */
 MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls);
 
 /* Applies an operator to its inputs, recording it where a gradient is required.  args NULL: zeros.
@@ -101,9 +103,10 @@ MESH_API mesh_op *mesh_register_op(const mesh_op_class *cls);
  * Placements  as the rule says; others are redistributed first.
  * Collective  where inputs must be redistributed.
  * Errors      MESH_ESHAPE when the shapes do not fit the rule, or the shape function's result does not; what the shape
- *             function returned; MESH_EUNSUPPORTED when a gradient is required and there is none; MESH_EINVAL for NULL, another
- *             number of inputs, inputs on several meshes, or of several dtypes for a class that says nothing of them.  A kernel that
- *             fails on some ranks ends the call there with its status, and the others with MESH_EABORTED. */
+ *             function returned; MESH_EUNSUPPORTED when a gradient is required and there is none; MESH_EINVAL for NULL,
+ *             another number of inputs, inputs on several meshes, or of several dtypes for a class that says nothing of
+ *             them.  A kernel that fails on some ranks ends the call there with its status, and the others with
+ *             MESH_EABORTED. */
 MESH_API mesh_dtensor *mesh_apply_op(mesh_op *op, mesh_dtensor *const *inputs, int n_inputs, const mesh_op_args *args);
 
 #ifdef __cplusplus

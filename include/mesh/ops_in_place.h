@@ -1,18 +1,18 @@
 /* mesh/ops_in_place.h - operators that write their result over their first input and return it.
  *
- * x keeps its mesh, shape, dtype and placements; the other input is brought to it.  Of two dtypes the result is computed in the
- * one that holds both and stored in x's, rounded (f32 += f64) or wrapped (i32 += i64), unless x's is of a lower kind (bool <
- * integers < floats): i32 += f32 is refused.  All that shares x's memory changes with it, also what a pending backward pass has
- * saved.  A pending x takes only what its reduction lets through (see the form without the underscore); x += y brings y to parts
- * of the same kind, so that y counts once.
+ * x keeps its mesh, shape, dtype and placements; the other input is brought to it.  Of two dtypes the result is
+ * computed in the one that holds both and stored in x's, rounded (f32 += f64) or wrapped (i32 += i64), unless x's is of
+ * a lower kind (bool < integers < floats): i32 += f32 is refused.  All that shares x's memory changes with it, also
+ * what a pending backward pass has saved.  A pending x takes only what its reduction lets through (see the form without
+ * the underscore); x += y brings y to parts of the same kind, so that y counts once.
  *
- * The result is computed beside x and then written over it, so that a call that fails leaves x as it was: memory for as much
- * again, freed when the call returns.
+ * The result is computed beside x and then written over it, so that a call that fails leaves x as it was: memory for as
+ * much again, freed when the call returns.
  *
- * Errors common to all: NULL: MESH_ESTATE when an input requires a gradient and gradients are recorded (mesh_grad_enable);
- * MESH_EINVAL when x is pending and its parts cannot be changed one by one, when the other input is pending where x is not, or
- * when the result is of a higher kind than x's dtype; MESH_ESHAPE when x cannot hold the result's shape; all before any traffic,
- * and alike on all ranks.
+ * Errors common to all: NULL: MESH_ESTATE when an input requires a gradient and gradients are recorded
+ * (mesh_grad_enable); MESH_EINVAL when x is pending and its parts cannot be changed one by one, when the other input is
+ * pending where x is not, or when the result is of a higher kind than x's dtype; MESH_ESHAPE when x cannot hold the
+ * result's shape; all before any traffic, and alike on all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_OPS_IN_PLACE_H
 #define MESH_OPS_IN_PLACE_H

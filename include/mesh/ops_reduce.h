@@ -1,7 +1,7 @@
 /* mesh/ops_reduce.h - reductions, scans, sorts, normalisation and losses on DTensors.
  *
- * The remarks at the top of ops.h hold here too.  Along a sharded dim nothing is gathered where numbers per line will do: the
- * parts' maxima, sums, counts or candidates are reduced, and the tensor stays where it is.
+ * The remarks at the top of ops.h hold here too.  Along a sharded dim nothing is gathered where numbers per line will
+ * do: the parts' maxima, sums, counts or candidates are reduced, and the tensor stays where it is.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef MESH_OPS_REDUCE_H
 #define MESH_OPS_REDUCE_H
@@ -53,10 +53,12 @@ MESH_API mesh_dtensor *mesh_any_opt(mesh_dtensor *x, const mesh_reduce_options *
  * Errors      as mesh_sum(); MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_logsumexp_opt(mesh_dtensor *x, const mesh_reduce_options *o);
 
-/* The variance over some or all dims: the sum of squared deviations from the mean over (number of elements - correction).
+/* The variance over some or all dims: the sum of squared deviations from the mean over (number of elements -
+ * correction).
  *
  * Placements  a shard of a dim that stays is kept.
- * Cost        where a dim that goes is sharded: three all_reduces of the result's size; exact for uneven and empty shards.
+ * Cost        where a dim that goes is sharded: three all_reduces of the result's size; exact for uneven and empty
+ *             shards.
  * Rounding    of too few elements (no more than correction) it is NaN, or inf.
  * Errors      as mesh_sum(); MESH_EUNSUPPORTED for integers. */
 MESH_API mesh_dtensor *mesh_var_opt(mesh_dtensor *x, double correction, const mesh_reduce_options *o);
@@ -72,12 +74,13 @@ MESH_API mesh_dtensor *mesh_std_opt(mesh_dtensor *x, double correction, const me
  *
  * Placements  a shard of a dim that stays is kept.
  * Cost        where a dim that goes is sharded: one all_reduce of the result's size.
- * Errors      as mesh_sum(); MESH_EUNSUPPORTED for integers; MESH_EINVAL for p NaN, and for an infinite one over no elements.
+ * Errors      as mesh_sum(); MESH_EUNSUPPORTED for integers; MESH_EINVAL for p NaN, and for an infinite one over no
+ *             elements.
  * Gradient    0 where the norm is 0. */
 MESH_API mesh_dtensor *mesh_norm_opt(mesh_dtensor *x, double p, const mesh_reduce_options *o);
 
-/* Where the largest element is: its index along the one dim named, or among several (or all, when none is named) the flat
- * row-major index.  Of equal ones the lowest index; a NaN wins, the first of several.  i64.
+/* Where the largest element is: its index along the one dim named, or among several (or all, when none is named) the
+ * flat row-major index.  Of equal ones the lowest index; a NaN wins, the first of several.  i64.
  *
  * Placements  a shard of a dim that stays is kept.
  * Cost        where a dim that goes is sharded: two all_reduces of the result's size.
@@ -114,19 +117,19 @@ MESH_API mesh_dtensor *mesh_argmin_opt(mesh_dtensor *x, const mesh_reduce_option
  * Errors      MESH_EINVAL when dim is out of range. */
 MESH_API mesh_dtensor *mesh_cumsum(mesh_dtensor *x, int dim);
 
-/* The elements along one dim in order, and where they were (i64).  Equal ones keep their order either way; NaN counts as the
- * largest.  Either pointer may be NULL; on failure both become NULL.
+/* The elements along one dim in order, and where they were (i64).  Equal ones keep their order either way; NaN counts
+ * as the largest.  Either pointer may be NULL; on failure both become NULL.
  *
  * Placements  shards of the other dims are kept; one of dim is redistributed first.
- * Cost        scratch of 48 bytes per element of one line.  The indices are kept for the gradient; else one that nobody asks for
- *             is freed.
+ * Cost        scratch of 48 bytes per element of one line.  The indices are kept for the gradient; else one that nobody
+ *             asks for is freed.
  * Errors      MESH_EINVAL when dim is out of range.
  * Gradient    of the values: back to where each came from. */
 MESH_API void mesh_sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor **ret_values,
                         mesh_dtensor **ret_indices);
 
-/* The k largest elements along one dim, in descending order, and where they are (i64).  Of equal ones the lowest index comes
- * first; NaN counts as the largest.  Either pointer may be NULL; on failure both become NULL.
+/* The k largest elements along one dim, in descending order, and where they are (i64).  Of equal ones the lowest index
+ * comes first; NaN counts as the largest.  Either pointer may be NULL; on failure both become NULL.
  *
  * Placements  shards of the other dims are kept.
  * Cost        where dim is sharded: an all_gather of each part's k candidates.
@@ -134,7 +137,8 @@ MESH_API void mesh_sort(mesh_dtensor *x, int dim, bool descending, mesh_dtensor 
  * Gradient    of the values: back to where each came from. */
 MESH_API void mesh_topk(mesh_dtensor *x, int64_t k, int dim, mesh_dtensor **ret_values, mesh_dtensor **ret_indices);
 
-/* y = (x - mean) / sqrt(variance + eps) * weight + bias, mean and (uncorrected) variance over the last normalized_dims dims.
+/* y = (x - mean) / sqrt(variance + eps) * weight + bias, mean and (uncorrected) variance over the last normalized_dims
+ * dims.
  *
  * Shapes      weight and bias have these dims of x; either may be NULL.
  * Placements  y like x: a shard of a normalised dim is kept too, and weight and bias may be sharded along.
@@ -169,11 +173,11 @@ typedef struct MESH_BY_NAME mesh_nll_loss_options {
 
 /* Minus the log-probability of the target class: mesh_cross_entropy() without its log_softmax.
  *
- * Shapes      log_probabilities [n, classes, ...], target [n, ...] of i64 or i32; or [classes] and [].  Result [], or like
- *             target.
+ * Shapes      log_probabilities [n, classes, ...], target [n, ...] of i64 or i32; or [classes] and [].  Result [], or
+ *             like target.
  * Placements  rows or classes sharded: as mesh_cross_entropy().
- * Rounding    the mean divides by the global number (with weight: the total weight) of rows that count.  When no row counts
- *             it is NaN.
+ * Rounding    the mean divides by the global number (with weight: the total weight) of rows that count.  When no row
+ *             counts it is NaN.
  * Errors      MESH_ESHAPE; MESH_EINVAL for a class out of range (as for mesh_cross_entropy()). */
 MESH_API mesh_dtensor *mesh_nll_loss_opt(mesh_dtensor *log_probabilities, mesh_dtensor *target,
                                          const mesh_nll_loss_options *o);

@@ -1,15 +1,17 @@
-/* proto/base/vector.h - loops that are compiled for wider vectors as well, of which the machine's widest is taken at run time.
+/* proto/base/vector.h - loops that are compiled for wider vectors as well, of which the machine's widest is taken at
+ * run time.
  *
  *     static VECTOR_ROW(add, (float *restrict out, const float *x, int64_t n), (out, x, n))
  *     {
  *         for (...)
  *     }
  *
- * defines add(), its parameters and then their names; VECTOR_VALUE one that returns something.  A call costs a load and a
- * branch.
- * The versions compute the same bits: no compiler fuses a multiplication with an addition here (-ffp-contract=off), sums go
- * by lanes whose number is written in the source, and fma() is exact everywhere: one instruction where the vectors are
- * wider or the processor is no x86-64, a call of the C library (slow, and right) in the version for every x86-64.
+ * defines add(), its parameters and then their names; VECTOR_VALUE one that returns something.  A call costs a load and
+ * a branch.
+ * The versions compute the same bits: no compiler fuses a multiplication with an addition here (-ffp-contract=off),
+ * sums go by lanes whose number is written in the source, and fma() is exact everywhere: one instruction where the
+ * vectors are wider or the processor is no x86-64, a call of the C library (slow, and right) in the version for every
+ * x86-64.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BASE_VECTOR_H
 #define BASE_VECTOR_H

@@ -1,7 +1,8 @@
-/* proto/wire/private_folder.h - a folder for sockets that only this user may enter, and that does not outlive its owner for long.
+/* proto/wire/private_folder.h - a folder for sockets that only this user may enter, and that does not outlive its owner
+ * for long.
  *
- * Its owner holds a lock on a file in it, which the kernel lets go of when the owner ends, in whatever way.  Whoever makes the
- * next one at the same place first removes those that nobody holds.
+ * Its owner holds a lock on a file in it, which the kernel lets go of when the owner ends, in whatever way.  Whoever
+ * makes the next one at the same place first removes those that nobody holds.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef WIRE_PRIVATE_FOLDER_H
 #define WIRE_PRIVATE_FOLDER_H
@@ -28,8 +29,8 @@ int private_folder_make(struct private_folder *ret_folder, const char *name, siz
                         const struct folder_base *bases, size_t n_bases);
 void private_folder_remove(struct private_folder *f); /* with all that is in it */
 
-/* Removes a folder NAME-XXXXXX of this user, with all that is in it, whose owner is gone: it has a lock, and nobody holds it.  For
- * who served that owner.  false: somebody holds it; any other folder is left alone. */
+/* Removes a folder NAME-XXXXXX of this user, with all that is in it, whose owner is gone: it has a lock, and nobody
+ * holds it.  For who served that owner.  false: somebody holds it; any other folder is left alone. */
 bool private_folder_remove_orphan(const char *path, const char *name);
 
 /* The folders NAME-XXXXXX of this user in a base that somebody holds, at most cap; returns how many. */

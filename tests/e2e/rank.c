@@ -1,7 +1,8 @@
-/* tests/e2e/rank.c - the program that the tests start as a rank: `rank ACT [ARGUMENT...]` does one thing and says how it went.
+/* tests/e2e/rank.c - the program that the tests start as a rank: `rank ACT [ARGUMENT...]` does one thing and says how
+ * it went.
  *
- * A failing call prints "rank 1: MESH_EPEER at 123456: sentence" (milliseconds of the monotonic clock, which all processes
- * share) on standard output and ends with 10 minus the status.
+ * A failing call prints "rank 1: MESH_EPEER at 123456: sentence" (milliseconds of the monotonic clock, which all
+ * processes share) on standard output and ends with 10 minus the status.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/mesh.h>
 #include <signal.h>
@@ -182,8 +183,8 @@ static long number_in(const char *variable, long otherwise)
     return text != NULL ? atol(text) : otherwise;
 }
 
-/* Before the act: RANK_ABSENT, the rank that never comes, RANK_ABSENT_MS, when it ends instead, RANK_ABSENT_CODE, how (negative: by
- * that signal); RANK_LATE_MS, when the others join. */
+/* Before the act: RANK_ABSENT, the rank that never comes, RANK_ABSENT_MS, when it ends instead, RANK_ABSENT_CODE, how
+ * (negative: by that signal); RANK_LATE_MS, when the others join. */
 static void be_absent_or_late(void)
 {
     if (getenv("RANK_ABSENT") == NULL || number_in("RANK_ABSENT", 0) != number_in("MESH_RANK", -1)) {

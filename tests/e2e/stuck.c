@@ -1,7 +1,7 @@
 /* tests/e2e/stuck.c - ranks that get stuck in the ways that `meshctl diagnose` must tell apart: `stuck WAY`.
  *
- * Every rank prints "ready" when it is about to wait; all of them end when the job is stopped, at the latest after a minute.
- * $STUCK_TIMEOUT_MS: the time limit of calls of ranks 0 and 1; the others wait four times as long.
+ * Every rank prints "ready" when it is about to wait; all of them end when the job is stopped, at the latest after a
+ * minute.  $STUCK_TIMEOUT_MS: the time limit of calls of ranks 0 and 1; the others wait four times as long.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/mesh.h>
 #include <stdio.h>

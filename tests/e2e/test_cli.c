@@ -1,4 +1,5 @@
-/* tests/e2e/test_cli.c - meshctl's command line as a user types it: what is wrong gets one sentence and the right exit code.
+/* tests/e2e/test_cli.c - meshctl's command line as a user types it: what is wrong gets one sentence and the right exit
+ * code.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
-/* tests/fault/survivor.c - ranks of which one breaks in some way, and what the others make of it: `survivor ACT RANK [CALL]`.
+/* tests/fault/survivor.c - ranks of which one breaks in some way, and what the others make of it: `survivor ACT RANK
+ * [CALL]`.
  *
- * ACT is what that rank does; CALL is the call in which the others need it (sync, async: an all_reduce; recv, irecv: a message).
- * The others print what their call said and after how long, then find the group unusable, and go on in a group without it.  A
- * rank ends with 0 when all that was as it should be.
+ * ACT is what that rank does; CALL is the call in which the others need it (sync, async: an all_reduce; recv, irecv: a
+ * message).  The others print what their call said and after how long, then find the group unusable, and go on in a
+ * group without it.  A rank ends with 0 when all that was as it should be.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
 #include <mesh/mesh.h>
@@ -48,7 +49,7 @@ static int say_failure(int status)
     return status;
 }
 
-/* Calls ----------------------------------------------------------------------------------------------------------------- */
+/* Calls ------------------------------------------------------------------------------------------------------------ */
 
 struct part {
     int odd; /* the rank that breaks */
@@ -103,7 +104,7 @@ static int call_on(const struct part *p)
     return r;
 }
 
-/* Afterwards ------------------------------------------------------------------------------------------------------------ */
+/* Afterwards ------------------------------------------------------------------------------------------------------- */
 
 static mesh_group *all_but(int odd)
 {
@@ -139,7 +140,8 @@ static int expect_poisoned(void)
     return r == MESH_EPOISONED ? 0 : MESH_ESTATE;
 }
 
-/* The call failed with `r` after it had begun at begin_ms: in time, as it should, and all else goes on without `without`. */
+/* The call failed with `r` after it had begun at begin_ms: in time, as it should, and all else goes on without
+ * `without`. */
 static int go_on(int r, int want, long begin_ms, int without)
 {
     long took_ms = now_ms() - begin_ms;
@@ -157,7 +159,7 @@ static int survive(const struct part *p, int want)
     return go_on(call_on(p), want, begin_ms, p->odd);
 }
 
-/* Acts ------------------------------------------------------------------------------------------------------------------ */
+/* Acts ------------------------------------------------------------------------------------------------------------- */
 
 static int is_odd(const struct part *p)
 {
@@ -324,7 +326,7 @@ static int act_daemon(struct part *p)
     return r < 0 || stored == MESH_EDAEMON ? r : MESH_ESTATE;
 }
 
-/* Differences ----------------------------------------------------------------------------------------------------------- */
+/* Differences ------------------------------------------------------------------------------------------------------ */
 
 static mesh_work *differ_kind(int odd)
 {

@@ -1,7 +1,9 @@
-/* tests/fault/test_survivors.c - what is left of a job goes on: whatever one rank does, in whatever call the others need it.
+/* tests/fault/test_survivors.c - what is left of a job goes on: whatever one rank does, in whatever call the others
+ * need it.
  *
- * Each row is a way to break; it runs over unix and tcp links, in a collective that is waited for, one that runs by itself, and
- * in messages.  survivor.c checks status, time, poison and the group of the survivors; here, that the sentences name all.
+ * Each row is a way to break; it runs over unix and tcp links, in a collective that is waited for, one that runs by
+ * itself, and in messages.  survivor.c checks status, time, poison and the group of the survivors; here, that the
+ * sentences name all.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>

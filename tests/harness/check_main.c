@@ -18,8 +18,8 @@ int main(void)
 }
 
 #ifdef __SANITIZE_THREAD__
-/* libuv closes its descriptors by raw system calls, which ThreadSanitizer does not see: another thread that gets the same
- * number later then looks like a race with the making of the old one. */
+/* libuv closes its descriptors by raw system calls, which ThreadSanitizer does not see: another thread that gets the
+ * same number later then looks like a race with the making of the old one. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)

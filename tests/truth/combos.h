@@ -1,7 +1,7 @@
 /* tests/truth/combos.h - every combination of layouts of a sample's inputs, by number.
  *
- * Each input takes any of its layouts (parts.h: whole, shards, every reduction there is; mixed reductions are no layout), so
- * number k of `total` reads as digits of different bases, input 0 lowest.
+ * Each input takes any of its layouts (parts.h: whole, shards, every reduction there is; mixed reductions are no
+ * layout), so number k of `total` reads as digits of different bases, input 0 lowest.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRUTH_COMBOS_H
 #define TRUTH_COMBOS_H

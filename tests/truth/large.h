@@ -8,8 +8,8 @@
 /* The sample as large as its row takes it. */
 struct sample sample_largest(const struct sample *s);
 
-/* And what a handful of blocks are rounded up by: small ones to 64 bytes, those of 128 KiB and more to a page; and the small
- * objects of a call or a gradient. */
+/* And what a handful of blocks are rounded up by: small ones to 64 bytes, those of 128 KiB and more to a page; and the
+ * small objects of a call or a gradient. */
 size_t with_slack(size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* tests/truth/missing.c - tries every combination of placements that no rule has.
  *
- * A combination that happens to be right for some numbers is none that a rule could have: what survives on three ranks is tried on
- * 2, 4 and 5, with other numbers, and with pending values spread both ways.
+ * A combination that happens to be right for some numbers is none that a rule could have: what survives on three ranks
+ * is tried on 2, 4 and 5, with other numbers, and with pending values spread both ways.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "truth/missing.h"
 
@@ -91,8 +91,8 @@ static bool is_rare(mesh_reduce_op op)
     return op == MESH_PROD || op == MESH_BAND || op == MESH_BOR || op == MESH_BXOR;
 }
 
-/* Products and bits are pending beside their like only: what else fits does so by the numbers.  A result that is whole on every
- * rank comes of inputs that are. */
+/* Products and bits are pending beside their like only: what else fits does so by the numbers.  A result that is whole
+ * on every rank comes of inputs that are. */
 static bool is_sensible(const struct search *s, const struct rule *guess)
 {
     int first = 0, n_in = s->sample->n_in, n_out = s->trial[0].op->n_out;

@@ -15,13 +15,13 @@ struct missing {
     struct rule at[MISSING_MAX];
 };
 
-/* Tries all placements of the inputs and the results on one mesh dim, of 2 to 5 ranks, with several sets of numbers.  Left out:
- * what follows from a rule in `rules` (derived on 3 ranks) by moves that cost nothing, a whole input being split or pending;
- * pending products and bits beside other reductions. */
+/* Tries all placements of the inputs and the results on one mesh dim, of 2 to 5 ranks, with several sets of numbers.
+ * Left out: what follows from a rule in `rules` (derived on 3 ranks) by moves that cost nothing, a whole input being
+ * split or pending; pending products and bits beside other reductions. */
 void missing_find(const struct sample *s, const struct rule_list *rules, struct missing *ret_missing);
 
-/* Why the brute force does not refute r: it follows from one of the rules, or missing_find() lists it, or it holds with all
- * numbers of a sample whose result, or one of whose inputs, says nothing. */
+/* Why the brute force does not refute r: it follows from one of the rules, or missing_find() lists it, or it holds with
+ * all numbers of a sample whose result, or one of whose inputs, says nothing. */
 bool missing_has_answer(const struct sample *s, const struct rule_list *rules, const struct rule *r);
 
 #endif

@@ -3,8 +3,8 @@
  *     operator_table                 prints
  *     operator_table OPERATORS.md    compares; ends with 1, having named the first line that differs
  *
- * Rules are derived on one sample of each row (samples.c).  Rules that differ only in the dim are one, S(d), where they exist
- * for every dim; pending reductions that differ only in what is reduced with stand together.
+ * Rules are derived on one sample of each row (samples.c).  Rules that differ only in the dim are one, S(d), where they
+ * exist for every dim; pending reductions that differ only in what is reduced with stand together.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static bool is_helper(enum op_id id)
     return audience == BY_GRADIENT ? has_none : audience == HELPER;
 }
 
-/* --- the sample ------------------------------------------------------------------------------------------------------- */
+/* --- the sample --------------------------------------------------------------------------------------------------- */
 
 void entry_init(struct entry *e, const struct sample *s, int n_ranks)
 {
@@ -174,7 +174,7 @@ void entry_print_sample(FILE *to, const struct entry *e)
     print_arguments(to, e->sample);
 }
 
-/* --- the rules -------------------------------------------------------------------------------------------------------- */
+/* --- the rules ---------------------------------------------------------------------------------------------------- */
 
 static int placement_letters(mesh_placement p, int letters, char *buf, size_t cap)
 {
@@ -330,7 +330,7 @@ static void print_pending(FILE *to, const struct entry *e)
     fputs(*before ? "" : "none", to);
 }
 
-/* --- the document ----------------------------------------------------------------------------------------------------- */
+/* --- the document ------------------------------------------------------------------------------------------------- */
 
 static const char *gradient_text(const struct entry *e, enum op_id id)
 {

@@ -176,7 +176,8 @@ static double product_part(double v, int64_t i, int n, int c, bool is_float)
     return c == 0 ? v : factor(i, c, is_float);
 }
 
-/* Which bits of element i coordinate c of n answers for: low ones in turn, those from LOW_BITS on, with the sign, together. */
+/* Which bits of element i coordinate c of n answers for: low ones in turn, those from LOW_BITS on, with the sign,
+ * together. */
 #define LOW_BITS 6
 static int64_t own_bits(int64_t i, int n, int c)
 {

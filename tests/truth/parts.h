@@ -9,8 +9,8 @@
 
 #define PARTS_MAX_RANKS 16
 
-/* How a pending value is spread over a line: unequal parts with changing signs, or the value on coordinate 0 and what changes
- * nothing on the others. */
+/* How a pending value is spread over a line: unequal parts with changing signs, or the value on coordinate 0 and what
+ * changes nothing on the others. */
 enum split { SPLIT_UNEVEN, SPLIT_NEUTRAL, N_SPLITS };
 
 struct cut { /* a mesh and a layout on it */
@@ -39,12 +39,13 @@ struct mesh_tensor *cut_part(const struct mesh_tensor *whole, const struct cut *
 /* The logical value of parts [ranks], as doubles [numel]; the caller frees.  *ret_same: replicas agree. */
 double *join_parts(struct mesh_tensor *const *parts, mesh_shape global, const struct cut *c, bool *ret_same);
 
-/* All legal layouts of a tensor on a mesh: R, S(d) of every dim, and pending reductions of floating (sum avg max min) or integer
- * (sum max min; of bool none) tensors.  Returns how many. */
+/* All legal layouts of a tensor on a mesh: R, S(d) of every dim, and pending reductions of floating (sum avg max min)
+ * or integer (sum max min; of bool none) tensors.  Returns how many. */
 #define LAYOUTS_MAX 256
 int all_layouts(mesh_shape s, mesh_dtype t, int ndim, mesh_placements *ret_layouts);
 
-/* By number, and with every reduction there is: layout_numbered() of the numbers below layouts_count(), which may mix reductions. */
+/* By number, and with every reduction there is: layout_numbered() of the numbers below layouts_count(), which may mix
+ * reductions. */
 int64_t layouts_count(mesh_shape s, mesh_dtype t, int ndim);
 mesh_placements layout_numbered(mesh_shape s, mesh_dtype t, int ndim, int64_t number);
 

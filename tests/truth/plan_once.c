@@ -1,8 +1,9 @@
-/* tests/truth/plan_once.c - simulated ranks of one process plan together: the first that asks computes, the others are told.
+/* tests/truth/plan_once.c - simulated ranks of one process plan together: the first that asks computes, the others are
+ * told.
  *
- * Plans are pure functions of global facts, so eight ranks compute the same eight times, which is most of what a combination of
- * layouts costs.  Linked with --wrap=op_choose,--wrap=redistribute_plan the library's own calls come here.  (That ranks which
- * plan each for itself agree is what every other test sees.)
+ * Plans are pure functions of global facts, so eight ranks compute the same eight times, which is most of what a
+ * combination of layouts costs.  Linked with --wrap=op_choose,--wrap=redistribute_plan the library's own calls come
+ * here.  (That ranks which plan each for itself agree is what every other test sees.)
  * SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* tests/truth/programs.c - a sharded program computes what one process computes: random programs, forward and backward.
  *
- * Each seed is a program (programs.h).  It runs on one rank, then on 1 to 8 ranks, on meshes and in layouts drawn at random; every
- * value and every leaf's gradient must be the same: bits where all arithmetic was exact, within a tolerance elsewhere.  What is
- * refused on one rank must be refused on all, with the same status.
+ * Each seed is a program (programs.h).  It runs on one rank, then on 1 to 8 ranks, on meshes and in layouts drawn at
+ * random; every value and every leaf's gradient must be the same: bits where all arithmetic was exact, within a
+ * tolerance elsewhere.  What is refused on one rank must be refused on all, with the same status.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct outcome {
 #define MAX_COUNT 4000 /* elements of a value */
 #define TOO_ROUGH 0.2
 
-/* --- one step ------------------------------------------------------------------------------------------------------- */
+/* --- one step ----------------------------------------------------------------------------------------------------- */
 
 static bool takes(const struct op *op, const struct value *v)
 {
@@ -184,7 +184,7 @@ static int step(struct program *p)
     return end_step(p, apply(p, op, from), from->x, scope);
 }
 
-/* --- backward ------------------------------------------------------------------------------------------------------- */
+/* --- backward ----------------------------------------------------------------------------------------------------- */
 
 static mesh_dtensor *loss_of(struct program *p)
 {
@@ -222,7 +222,7 @@ static int go_back(struct program *p)
     return 0;
 }
 
-/* --- comparing ------------------------------------------------------------------------------------------------------ */
+/* --- comparing ---------------------------------------------------------------------------------------------------- */
 
 static int compare_values(struct program *p)
 {
@@ -283,7 +283,7 @@ static int compare_gradients(struct program *p)
     return 0;
 }
 
-/* --- whole programs ------------------------------------------------------------------------------------------------- */
+/* --- whole programs ----------------------------------------------------------------------------------------------- */
 
 static int run_steps(struct program *p)
 {

@@ -1,7 +1,7 @@
 /* tests/truth/programs.h - random programs: what one is made of.
  *
- * A program is drawn step by step from its seed and the shapes it has come to; a second stream draws meshes and layouts.  Run on
- * one rank it ignores the second, so that the same seed gives the same arithmetic on any mesh.
+ * A program is drawn step by step from its seed and the shapes it has come to; a second stream draws meshes and
+ * layouts.  Run on one rank it ignores the second, so that the same seed gives the same arithmetic on any mesh.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRUTH_PROGRAMS_H
 #define TRUTH_PROGRAMS_H

@@ -1,4 +1,5 @@
-/* tests/truth/programs_blocks.c - random training: a network of blocks of every kind, those of the library and of a program's own.
+/* tests/truth/programs_blocks.c - random training: a network of blocks of every kind, those of the library and of a
+ * program's own.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "base/util.h"
 #include "truth/programs_train.h"
 
-/* --- operators of our own ------------------------------------------------------------------------------------------- */
+/* --- operators of our own ----------------------------------------------------------------------------------------- */
 
 static double number(mesh_tensor *t, int64_t i)
 {
@@ -75,7 +76,7 @@ static void register_ops(struct net *net)
                                                     .gradient = scale_columns_gradient });
 }
 
-/* --- modules of our own --------------------------------------------------------------------------------------------- */
+/* --- modules of our own ------------------------------------------------------------------------------------------- */
 
 static mesh_dtensor *own(const struct block *b, const char *name)
 {
@@ -190,7 +191,7 @@ static mesh_module *with_weight(struct net *net, const mesh_module_class *class_
     return m;
 }
 
-/* --- blocks --------------------------------------------------------------------------------------------------------- */
+/* --- blocks ------------------------------------------------------------------------------------------------------- */
 
 static mesh_module *linear(struct net *net, int64_t out)
 {
@@ -278,7 +279,7 @@ static mesh_module *(*const makers[])(struct net *net) = {
     make_move,   make_detach, make_turn,   make_dropout,    make_in_place, make_border,
 };
 
-/* --- the network ---------------------------------------------------------------------------------------------------- */
+/* --- the network -------------------------------------------------------------------------------------------------- */
 
 /* A gate gets what the network was given as well, where it fits. */
 static mesh_dtensor *forward_net(void *self, mesh_dtensor *x)

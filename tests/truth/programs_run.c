@@ -1,4 +1,5 @@
-/* tests/truth/programs_run.c - random programs: each seed on one rank, then on several, threads or the processes of a job.
+/* tests/truth/programs_run.c - random programs: each seed on one rank, then on several, threads or the processes of a
+ * job.
  *
  *     programs [first seed [how many [-v]]]              on 1 to 8 threads
  *     meshctl run -n RANKS -- programs --job FIRST MANY  as one rank of a job; each computes its own reference

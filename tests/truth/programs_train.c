@@ -1,9 +1,10 @@
-/* tests/truth/programs_train.c - a network trained on any mesh learns what it learns on one rank: random networks, layouts and steps.
+/* tests/truth/programs_train.c - a network trained on any mesh learns what it learns on one rank: random networks,
+ * layouts and steps.
  *
- * Each seed is a network (programs_blocks.c), some of its parameters frozen or hooked, a loss, an optimizer, and a few steps of one
- * or more micro-batches.  Elsewhere than on one rank its modules are spread by styles and functions, before their first use or after
- * the first gradients.  Results, losses, gradients, their norm and all parameters are compared (programs_see.c); calls that must
- * fail do so in between, with one sentence on all ranks.
+ * Each seed is a network (programs_blocks.c), some of its parameters frozen or hooked, a loss, an optimizer, and a few
+ * steps of one or more micro-batches.  Elsewhere than on one rank its modules are spread by styles and functions,
+ * before their first use or after the first gradients.  Results, losses, gradients, their norm and all parameters are
+ * compared (programs_see.c); calls that must fail do so in between, with one sentence on all ranks.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ static double tolerance(const struct net *net)
     return net->is_rough ? 0.1 : 3e-4;
 }
 
-/* --- layouts -------------------------------------------------------------------------------------------------------- */
+/* --- layouts ------------------------------------------------------------------------------------------------------ */
 
 /* Pending only where nothing else can be pending beside it. */
 static mesh_placement any_side(struct program *p, int ndim, bool pending)
@@ -89,7 +90,7 @@ static int spread(struct net *net)
     return r;
 }
 
-/* --- parameters ----------------------------------------------------------------------------------------------------- */
+/* --- parameters --------------------------------------------------------------------------------------------------- */
 
 static mesh_dtensor *halve(mesh_dtensor *grad, void *user)
 {
@@ -125,7 +126,7 @@ static void see_parameters(struct net *net, bool grads)
     }
 }
 
-/* --- a step --------------------------------------------------------------------------------------------------------- */
+/* --- a step ------------------------------------------------------------------------------------------------------- */
 
 static mesh_dtensor *input(struct net *net)
 {
@@ -257,7 +258,7 @@ static void step(struct net *net, mesh_optimizer *optimizer, bool spreads)
     see_parameters(net, true);
 }
 
-/* --- calls that fail ------------------------------------------------------------------------------------------------ */
+/* --- calls that fail ---------------------------------------------------------------------------------------------- */
 
 static const mesh_placements nowhere = { .n = 0 };
 
@@ -312,7 +313,7 @@ static void fail(struct net *net)
     see_failure(net->p, calls[k].what, scope);
 }
 
-/* --- the whole ------------------------------------------------------------------------------------------------------ */
+/* --- the whole ---------------------------------------------------------------------------------------------------- */
 
 static void train(struct net *net)
 {

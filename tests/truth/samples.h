@@ -1,4 +1,5 @@
-/* tests/truth/samples.h - what every row of ops.def is tried on: shapes, dtypes and arguments, and its answer in one process.
+/* tests/truth/samples.h - what every row of ops.def is tried on: shapes, dtypes and arguments, and its answer in one
+ * process.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TRUTH_SAMPLES_H
 #define TRUTH_SAMPLES_H

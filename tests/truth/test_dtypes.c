@@ -1,5 +1,5 @@
-/* tests/truth/test_dtypes.c - what a shape function lets through, its kernel can do: a rank that is not in the mesh runs no
- * kernel, and must refuse a dtype like the others.
+/* tests/truth/test_dtypes.c - what a shape function lets through, its kernel can do: a rank that is not in the mesh
+ * runs no kernel, and must refuse a dtype like the others.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

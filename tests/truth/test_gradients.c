@@ -1,8 +1,8 @@
 /* tests/truth/test_gradients.c - every operator's gradient against finite differences, on every mix of placements.
  *
  * For an operator y = f(x...) the loss is sum(y w) with fixed w.  The derivative by each element of each x is taken
- * once, on one rank, by central differences in f64; then every rank of many meshes computes the gradient by mesh_backward()
- * for many layouts of the inputs (pending values split unevenly, with sign changes), and compares.
+ * once, on one rank, by central differences in f64; then every rank of many meshes computes the gradient by
+ * mesh_backward() for many layouts of the inputs (pending values split unevenly, with sign changes), and compares.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* tests/truth/test_kernels_reduce.c - kernels of reductions, scans and sorts, over many random shapes, against naive loops.
+/* tests/truth/test_kernels_reduce.c - kernels of reductions, scans and sorts, over many random shapes, against naive
+ * loops.
  *
  * A seed names a case: shape, dims, dtype follow from it alone.  One case in four has a NaN somewhere.
  * SPDX-License-Identifier: Apache-2.0 */
@@ -311,7 +312,8 @@ START_TEST(a_selection_is_the_front_of_a_sort)
 }
 END_TEST
 
-/* Lines long enough for the radix sort, of every dtype: many equal elements, both zeros, NaN of both signs, infinities. */
+/* Lines long enough for the radix sort, of every dtype: many equal elements, both zeros, NaN of both signs,
+ * infinities. */
 START_TEST(long_lines_sort_like_short_ones)
 {
     static const mesh_dtype types[] = { MESH_F32, MESH_F64, MESH_I8, MESH_U8, MESH_I32, MESH_I64 };

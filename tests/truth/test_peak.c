@@ -1,7 +1,8 @@
-/* tests/truth/test_peak.c - the memory that each row of ops.def takes: inputs, outputs and the scratch that tensor/scratch.def states.
+/* tests/truth/test_peak.c - the memory that each row of ops.def takes: inputs, outputs and the scratch that
+ * tensor/scratch.def states.
  *
- * Each sample is tried larger, so that a copy of an input or output would show; then once more in f16, where the row takes it.
- * The kernel alone is measured, the operator as a program calls it, and its gradient, on one rank.
+ * Each sample is tried larger, so that a copy of an input or output would show; then once more in f16, where the row
+ * takes it.  The kernel alone is measured, the operator as a program calls it, and its gradient, on one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -57,7 +58,7 @@ START_TEST(a_kernel_takes_the_scratch_that_is_stated)
 }
 END_TEST
 
-/* --- as a program calls it -------------------------------------------------------------------------------------------- */
+/* --- as a program calls it ---------------------------------------------------------------------------------------- */
 
 static size_t bytes_of(struct mesh_tensor *const *t, int n)
 {
@@ -139,7 +140,7 @@ START_TEST(the_scratch_of_a_convolution_does_not_grow_with_the_image)
 }
 END_TEST
 
-/* --- the way back ----------------------------------------------------------------------------------------------------- */
+/* --- the way back ------------------------------------------------------------------------------------------------- */
 
 /* In tensors of the size of the row's largest, beside the gradients it gives: 1 but for these. */
 static const struct held {

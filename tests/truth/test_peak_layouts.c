@@ -1,9 +1,10 @@
-/* tests/truth/test_peak_layouts.c - the memory of whole calls on inputs in layouts of all kinds: each sample of a row in one world and one layout.
+/* tests/truth/test_peak_layouts.c - the memory of whole calls on inputs in layouts of all kinds: each sample of a row
+ * in one world and one layout.
  *
- * A rank may hold the inputs that its rule wants elsewhere, as it wants them; while one of them moves, what is sent and what
- * arrives of it; the results; the kernel's scratch.  Where the rule is no placement (rows that are fetched from neighbours, elements
- * that go straight to where a reshape puts them) it may hold every input whole.  Ranks are threads of one process, so what is
- * bounded is the sum over all of them.
+ * A rank may hold the inputs that its rule wants elsewhere, as it wants them; while one of them moves, what is sent and
+ * what arrives of it; the results; the kernel's scratch.  Where the rule is no placement (rows that are fetched from
+ * neighbours, elements that go straight to where a reshape puts them) it may hold every input whole.  Ranks are threads
+ * of one process, so what is bounded is the sum over all of them.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 

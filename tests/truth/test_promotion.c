@@ -1,7 +1,8 @@
-/* tests/truth/test_promotion.c - inputs of two dtypes: every operator that takes several inputs, with every pair of dtypes.
+/* tests/truth/test_promotion.c - inputs of two dtypes: every operator that takes several inputs, with every pair of
+ * dtypes.
  *
- * The ladder is written out here once more; what the operator then has to do is what it does with inputs that the program cast
- * itself, to the bit, or refuse as it does.  On one rank, and on two with the inputs in several layouts.
+ * The ladder is written out here once more; what the operator then has to do is what it does with inputs that the
+ * program cast itself, to the bit, or refuse as it does.  On one rank, and on two with the inputs in several layouts.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -33,7 +34,7 @@ static const mesh_dtype both_of[N][N] = {
 };
 static const int kind_of[] = { [B] = 0, [U] = 1, [C] = 1, [I] = 1, [L] = 1, [H] = 2, [G] = 2, [F] = 2, [D] = 2 };
 
-/* --- operators of two inputs, both [4,4] ------------------------------------------------------------------------------ */
+/* --- operators of two inputs, both [4,4] -------------------------------------------------------------------------- */
 
 typedef mesh_dtensor *(*pair_fn)(mesh_dtensor *a, mesh_dtensor *b);
 
@@ -227,7 +228,7 @@ static const struct in_place_op {
     { "div_", mesh_div_, mesh_div },
 };
 
-/* --- the comparison --------------------------------------------------------------------------------------------------- */
+/* --- the comparison ----------------------------------------------------------------------------------------------- */
 
 struct outcome {
     int status; /* 0: y is there */
@@ -306,7 +307,7 @@ static int try_in_place(mesh_device_mesh *m, const struct in_place_op *op, size_
     return 0;
 }
 
-/* --- C numbers: they fit the tensor's dtype, or are refused -------------------------------------------------------------- */
+/* --- C numbers: they fit the tensor's dtype, or are refused ------------------------------------------------------- */
 
 static mesh_dtensor *add_number(mesh_dtensor *x, double v)
 {
@@ -376,7 +377,7 @@ START_TEST(a_C_number_never_changes_the_dtype_and_is_refused_when_that_cannot_ho
 }
 END_TEST
 
-/* --- operators that a program registered --------------------------------------------------------------------------------- */
+/* --- operators that a program registered -------------------------------------------------------------------------- */
 
 static int say_nothing(void *arg)
 {

@@ -32,9 +32,9 @@ static const mesh_shape shapes[] = {
 #define MAIN_KINDS 4
 #define ALL_KINDS  10
 
-/* Of R, S, sum, every pair of lists on every mesh up to three dims is tried.  Of the lists with other reductions and strides
- * every pair on one dim, and a sample on more: on (2,2,2) there are a million, and a mesh dim's move does not see what the others
- * hold but for the splits of its own tensor dim. */
+/* Of R, S, sum, every pair of lists on every mesh up to three dims is tried.  Of the lists with other reductions and
+ * strides every pair on one dim, and a sample on more: on (2,2,2) there are a million, and a mesh dim's move does not
+ * see what the others hold but for the splits of its own tensor dim. */
 static const struct job jobs[] = {
     { { 1, { 2 } }, MESH_F64, ALL_KINDS, 1, false },
     { { 1, { 3 } }, MESH_F64, ALL_KINDS, 1, false },
@@ -203,7 +203,7 @@ START_TEST(every_layout_becomes_every_other)
 }
 END_TEST
 
-/* --- what it costs -------------------------------------------------------------------------------------------------- */
+/* --- what it costs ------------------------------------------------------------------------------------------------ */
 
 struct price {
     mesh_shape mesh, shape;

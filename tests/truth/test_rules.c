@@ -1,9 +1,9 @@
 /* tests/truth/test_rules.c - every rule of every operator against brute force, without any communication (claim.h).
  *
- * Tried: each one-dimensional rule on 2 to 8 ranks (uneven and empty shards, pending values spread in two ways, four sets of
- * numbers) and, on fewer ranks, in every dtype; products of two and of three rules that dispatch may combine; what dispatch
- * chooses for any layouts of the inputs on meshes of up to 8 ranks and 3 dims.  OPERATORS.md has the other way about: what would
- * be right and has no rule (missing.h).
+ * Tried: each one-dimensional rule on 2 to 8 ranks (uneven and empty shards, pending values spread in two ways, four
+ * sets of numbers) and, on fewer ranks, in every dtype; products of two and of three rules that dispatch may combine;
+ * what dispatch chooses for any layouts of the inputs on meshes of up to 8 ranks and 3 dims.  OPERATORS.md has the
+ * other way about: what would be right and has no rule (missing.h).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>

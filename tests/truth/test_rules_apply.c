@@ -1,8 +1,8 @@
 /* tests/truth/test_rules_apply.c - operators as programs call them: any layouts in, the right value out, on every rank.
  *
- * All combinations of layouts of up to three inputs on 2 to 8 ranks, an even spread of them on meshes of up to 8 ranks and 3 dims,
- * on permuted meshes, with ranks outside, and in every dtype (test_rules.c has the rules and their products without communication,
- * test_redistribute.c all pairs of layouts).
+ * All combinations of layouts of up to three inputs on 2 to 8 ranks, an even spread of them on meshes of up to 8 ranks
+ * and 3 dims, on permuted meshes, with ranks outside, and in every dtype (test_rules.c has the rules and their products
+ * without communication, test_redistribute.c all pairs of layouts).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -223,7 +223,7 @@ START_TEST(operators_are_right_in_every_dtype)
 }
 END_TEST
 
-/* --- what dispatch refuses and counts ------------------------------------------------------------------------------- */
+/* --- what dispatch refuses and counts ----------------------------------------------------------------------------- */
 
 static int repeat(void *arg)
 {

@@ -1,8 +1,9 @@
-/* tests/truth/test_rules_changed.c - the brute force must be able to fail: every rule, with one placement changed, is refuted.
+/* tests/truth/test_rules_changed.c - the brute force must be able to fail: every rule, with one placement changed, is
+ * refuted.
  *
- * Each placement of each rule of each sample is replaced by each other one, and the claim tried as test_rules.c tries rules.
- * What is not refuted there must be right: it follows from a rule, or holds on everything that the search for missing rules
- * tries (then OPERATORS.md lists it).
+ * Each placement of each rule of each sample is replaced by each other one, and the claim tried as test_rules.c tries
+ * rules.  What is not refuted there must be right: it follows from a rule, or holds on everything that the search for
+ * missing rules tries (then OPERATORS.md lists it).
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>

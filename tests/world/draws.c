@@ -12,7 +12,7 @@
 
 #define ROOM 65536
 
-/* --- draws ---------------------------------------------------------------------------------------------------------- */
+/* --- draws -------------------------------------------------------------------------------------------------------- */
 
 uint64_t mixed(uint64_t x)
 {
@@ -50,7 +50,7 @@ void *mine(struct draw *d, size_t bytes)
 
 #define PICK(list) (list)[below(d, (int64_t)ARRAY_SIZE(list))]
 
-/* --- numbers -------------------------------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------------------------------ */
 
 int draw_int(struct draw *d)
 {
@@ -143,7 +143,7 @@ mesh_status draw_status(struct draw *d)
     return (mesh_status)(hostile(d) ? INT_MIN : -below(d, 30));
 }
 
-/* --- shapes and layouts --------------------------------------------------------------------------------------------- */
+/* --- shapes and layouts ------------------------------------------------------------------------------------------- */
 
 mesh_shape draw_shape(struct draw *d)
 {
@@ -195,7 +195,7 @@ mesh_device_mesh *draw_mesh(struct draw *d)
     return hostile(d) ? NULL : chance_of(d, 85) ? d->mesh : d->other;
 }
 
-/* --- names and room ------------------------------------------------------------------------------------------------- */
+/* --- names and room ----------------------------------------------------------------------------------------------- */
 
 char far_text[3000];
 FILE *nowhere;
@@ -306,7 +306,7 @@ FILE *draw_file(struct draw *d)
     return hostile(d) ? NULL : nowhere;
 }
 
-/* --- tensors -------------------------------------------------------------------------------------------------------- */
+/* --- tensors ------------------------------------------------------------------------------------------------------ */
 
 mesh_dtensor *draw_dtensor(struct draw *d)
 {
@@ -347,7 +347,7 @@ mesh_tensor *draw_tensor(struct draw *d)
     return hostile(d) || x == NULL ? NULL : mesh_full_tensor(x);
 }
 
-/* --- groups, work --------------------------------------------------------------------------------------------------- */
+/* --- groups, work ------------------------------------------------------------------------------------------------- */
 
 /* Where one rank may refuse what the others wait for, the world's next call finds that out at once. */
 mesh_group *draw_group(struct draw *d)
@@ -401,7 +401,7 @@ mesh_named_placement *draw_named(struct draw *d)
     return hostile(d) ? NULL : list;
 }
 
-/* --- modules and functions of the caller's -------------------------------------------------------------------------- */
+/* --- modules and functions of the caller's ------------------------------------------------------------------------ */
 
 // clang-format off
 static mesh_dtensor *pass_on(void *self, mesh_dtensor *x) { (void)self; return x; }

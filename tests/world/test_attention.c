@@ -161,7 +161,7 @@ static int on_a_grid(void *arg)
     return attend(m, &settings[4], ON(S(1), S(0)), ON(R, S(0)), false);
 }
 
-/* --- places of k on different ranks ------------------------------------------------------------------------------------ */
+/* --- places of k on different ranks ------------------------------------------------------------------------------- */
 
 static int places_on_a_line(void *arg)
 {

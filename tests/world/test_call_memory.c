@@ -1,8 +1,9 @@
 /* tests/world/test_call_memory.c - what public calls hold at once, on inputs in whatever layout, and what they leave.
  *
- * A call leaves its result and nothing else, though it may be put together from many operators.  At its peak it holds the inputs
- * as its rule wants them (those that had to move), its result and what the table states.  Ranks are threads of one process, so
- * the sum over all of them is bounded.  Nothing is recorded here: what is kept for gradients is in test_backward_memory.c.
+ * A call leaves its result and nothing else, though it may be put together from many operators.  At its peak it holds
+ * the inputs as its rule wants them (those that had to move), its result and what the table states.  Ranks are threads
+ * of one process, so the sum over all of them is bounded.  Nothing is recorded here: what is kept for gradients is in
+ * test_backward_memory.c.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 
@@ -48,7 +49,8 @@ static mesh_dtensor *top(mesh_dtensor *x)
 
 #define REFUSED (-1)
 
-/* With the most that is held beside the result, of x as Shard(0), Shard(1), Partial and Replicate, of both ranks together. */
+/* With the most that is held beside the result, of x as Shard(0), Shard(1), Partial and Replicate, of both ranks
+ * together. */
 /* clang-format off */
 #define CALLS(C)                                                                                                      \
     C( add,                      0,  0,       0,  0,  mesh_add(x, x) )                                                \

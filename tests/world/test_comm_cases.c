@@ -1,4 +1,5 @@
-/* tests/world/test_comm_cases.c - the corners of collectives, by value: sums that wrap, truth values, 16-bit floats, splits.
+/* tests/world/test_comm_cases.c - the corners of collectives, by value: sums that wrap, truth values, 16-bit floats,
+ * splits.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdatomic.h>
@@ -238,7 +239,7 @@ START_TEST(case_w1_a_rank_alone_keeps_every_bit)
 }
 END_TEST
 
-/* A rank that is late ------------------------------------------------------------------------------------------------ */
+/* A rank that is late ---------------------------------------------------------------------------------------------- */
 
 static atomic_int n_told[3];
 

@@ -1,4 +1,5 @@
-/* tests/world/test_create.c - making tensors: spaced numbers, like others, by callback, from a chosen rank, placed by name.
+/* tests/world/test_create.c - making tensors: spaced numbers, like others, by callback, from a chosen rank, placed by
+ * name.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/shorthand.h>
 

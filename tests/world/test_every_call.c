@@ -1,9 +1,10 @@
-/* tests/world/test_every_call.c - every public function, called with whatever arguments, answers: with one sentence on all ranks.
+/* tests/world/test_every_call.c - every public function, called with whatever arguments, answers: with one sentence on
+ * all ranks.
  *
- * every_call.py writes the calls from the public headers, so that a new function is among them.  Arguments are drawn alike on all
- * ranks, some of them hostile: NULL, far out of range, of another mesh, of another dtype.  Each function runs in worlds of its own.
- * A call may succeed or fail; it may not crash or hang, say different things on different ranks, fail without a sentence, or end
- * the job, unless it fails on the data or memory of one rank.
+ * every_call.py writes the calls from the public headers, so that a new function is among them.  Arguments are drawn
+ * alike on all ranks, some of them hostile: NULL, far out of range, of another mesh, of another dtype.  Each function
+ * runs in worlds of its own.  A call may succeed or fail; it may not crash or hang, say different things on different
+ * ranks, fail without a sentence, or end the job, unless it fails on the data or memory of one rank.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #define MAX_CALLS   4000
 #define MAX_SECONDS 60 /* of a function */
 
-/* --- calls ---------------------------------------------------------------------------------------------------------- */
+/* --- calls -------------------------------------------------------------------------------------------------------- */
 
 /* Arguments are there: what failed so far was their making. */
 static void begin_call(struct draw *d);
@@ -92,7 +93,7 @@ static int run(void *arg)
     return 0;
 }
 
-/* --- judging -------------------------------------------------------------------------------------------------------- */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 static int complain(int k, const char *what)
 {

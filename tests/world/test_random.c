@@ -1,4 +1,5 @@
-/* tests/world/test_random.c - random tensors are the same bits on one process and on any mesh.  Ids are those of the case list.
+/* tests/world/test_random.c - random tensors are the same bits on one process and on any mesh.  Ids are those of the
+ * case list.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdlib.h>

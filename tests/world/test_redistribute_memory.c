@@ -1,7 +1,7 @@
 /* tests/world/test_redistribute_memory.c - the most memory a redistribution holds at once, beside what it was given.
  *
- * All ranks are threads of one process, so their peaks are measured together, while all of them redistribute: what is bounded is
- * the sum, of which the parts of the table are the shares.
+ * All ranks are threads of one process, so their peaks are measured together, while all of them redistribute: what is
+ * bounded is the sum, of which the parts of the table are the shares.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -85,7 +85,7 @@ START_TEST(a_redistribution_holds_its_result_and_what_it_packs)
 }
 END_TEST
 
-/* --- large ones ------------------------------------------------------------------------------------------------------- */
+/* --- large ones --------------------------------------------------------------------------------------------------- */
 
 #define LARGE       4096
 #define LARGE_BYTES ((int64_t)LARGE * LARGE * 4) /* 64 MiB */

@@ -1,7 +1,8 @@
-/* tests/world/test_reductions.c - reductions, scans, sorts, softmax and losses as a program sees them.  Ids are those of the case
- * list.
+/* tests/world/test_reductions.c - reductions, scans, sorts, softmax and losses as a program sees them.  Ids are those
+ * of the case list.
  *
- * Beside values: what is sent (nothing is gathered along a sharded dim), and that all ranks are refused with one sentence.
+ * Beside values: what is sent (nothing is gathered along a sharded dim), and that all ranks are refused with one
+ * sentence.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <string.h>
@@ -100,7 +101,7 @@ static mesh_device_mesh *line(void)
     return mesh_init_device_mesh("cpu", SHAPE(mesh_world_size()), NULL);
 }
 
-/* --- 85 to 101 ----------------------------------------------------------------------------------------------------------- */
+/* --- 85 to 101 ---------------------------------------------------------------------------------------------------- */
 
 static int extremes(void *arg)
 {
@@ -184,7 +185,7 @@ START_TEST(reductions_of_pending_parts)
 }
 END_TEST
 
-/* --- 107 to 111: indices, scans, sorts ----------------------------------------------------------------------------------- */
+/* --- 107 to 111: indices, scans, sorts ---------------------------------------------------------------------------- */
 
 static int indices(void *arg)
 {
@@ -256,7 +257,7 @@ START_TEST(topk_sends_candidates_and_cumsum_totals)
 }
 END_TEST
 
-/* --- 128 to 131: softmax --------------------------------------------------------------------------------------------------- */
+/* --- 128 to 131: softmax ------------------------------------------------------------------------------------------ */
 
 static int softmaxes(void *arg)
 {
@@ -307,7 +308,7 @@ START_TEST(an_empty_shard_takes_part_in_softmax)
 }
 END_TEST
 
-/* --- 135 to 140: cross entropy ---------------------------------------------------------------------------------------------- */
+/* --- 135 to 140: cross entropy ------------------------------------------------------------------------------------ */
 
 static int losses(void *arg)
 {
@@ -400,7 +401,7 @@ START_TEST(a_target_that_is_no_class_is_known_to_all_ranks)
 }
 END_TEST
 
-/* --- other meshes ------------------------------------------------------------------------------------------------------------- */
+/* --- other meshes ------------------------------------------------------------------------------------------------- */
 
 /* On rank 1, which is outside, every call returns at once. */
 static int on_some_ranks(void *arg)
@@ -434,7 +435,7 @@ START_TEST(a_mesh_of_some_ranks_in_another_order)
 }
 END_TEST
 
-/* --- gradients that finite differences do not see ---------------------------------------------------------------------------- */
+/* --- gradients that finite differences do not see ----------------------------------------------------------------- */
 
 static int corners(void *arg)
 {
@@ -461,7 +462,7 @@ START_TEST(gradients_share_among_ties_and_survive_zeros)
 }
 END_TEST
 
-/* --- normalisation ------------------------------------------------------------------------------------------------------------ */
+/* --- normalisation ------------------------------------------------------------------------------------------------ */
 
 static int normalised(void *arg)
 {

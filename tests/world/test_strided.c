@@ -71,7 +71,7 @@ static mesh_dtensor *random(mesh_device_mesh *m, mesh_shape s, mesh_placements p
         s, m, p, &(mesh_factory_options){ .size = sizeof(mesh_factory_options), .dtype = MESH_F64, .seed = seed });
 }
 
-/* --- views ---------------------------------------------------------------------------------------------------------- */
+/* --- views -------------------------------------------------------------------------------------------------------- */
 
 static bool lies(mesh_dtensor *x, mesh_placements p)
 {
@@ -181,7 +181,7 @@ START_TEST(a_reshape_keeps_the_dim_split_and_moves_only_what_must)
 }
 END_TEST
 
-/* --- operators ------------------------------------------------------------------------------------------------------ */
+/* --- operators ---------------------------------------------------------------------------------------------------- */
 
 static mesh_dtensor *other(mesh_dtensor *x)
 {
@@ -414,7 +414,7 @@ START_TEST(a_bad_target_of_strided_rows_is_named_by_its_row_in_the_whole)
 }
 END_TEST
 
-/* --- making them ---------------------------------------------------------------------------------------------------- */
+/* --- making them -------------------------------------------------------------------------------------------------- */
 
 static int fill_by_index(void *data, mesh_shape offset, mesh_shape extent, void *arg)
 {

@@ -1,7 +1,8 @@
-/* tests/world/test_training_memory.c - a training loop takes as much memory after two hundred steps as at first, and gives it back.
+/* tests/world/test_training_memory.c - a training loop takes as much memory after two hundred steps as at first, and
+ * gives it back.
  *
- * All modules of nn.h on a mesh of two dims, split over both; each optimizer.  Ranks are threads of one process: the sum over all
- * of them is looked at, between barriers.
+ * All modules of nn.h on a mesh of two dims, split over both; each optimizer.  Ranks are threads of one process: the
+ * sum over all of them is looked at, between barriers.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <mesh/mesh.h>
 #include <mesh/shorthand.h>
@@ -66,8 +67,8 @@ static int step(mesh_module *m, mesh_optimizer *o, mesh_device_mesh *mesh, const
     return 0;
 }
 
-/* What is in use, from look to look.  Plans, links and buffers come once, whenever they are first needed; what is lost in every
- * step makes every stretch grow. */
+/* What is in use, from look to look.  Plans, links and buffers come once, whenever they are first needed; what is lost
+ * in every step makes every stretch grow. */
 struct looks {
     size_t last, least_growth;
     int n;
@@ -117,7 +118,7 @@ START_TEST(a_training_loop_takes_no_more_after_two_hundred_steps)
 }
 END_TEST
 
-/* --- what a scope leaves ---------------------------------------------------------------------------------------------- */
+/* --- what a scope leaves ------------------------------------------------------------------------------------------ */
 
 static int one_round(mesh_device_mesh *mesh, const struct training *k)
 {

@@ -1,7 +1,8 @@
 /* tests/world/test_windows.c - operators that look at few places along a split dim: values, layouts, what is sent.
  *
- * Every operator runs on every nesting of splits, also uneven and empty ones, and on the whole tensor in one process.  The elements
- * are their own places, so each rank knows which of its results it did not hold: these are sent, each once, and nothing else is.
+ * Every operator runs on every nesting of splits, also uneven and empty ones, and on the whole tensor in one process.
+ * The elements are their own places, so each rank knows which of its results it did not hold: these are sent, each
+ * once, and nothing else is.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
@@ -243,7 +244,7 @@ START_TEST(gradients_go_back_the_way_that_values_came)
 }
 END_TEST
 
-/* --- convolution over split rows --------------------------------------------------------------------------------------- */
+/* --- convolution over split rows ---------------------------------------------------------------------------------- */
 
 static int near_values(mesh_tensor *a, mesh_tensor *b)
 {

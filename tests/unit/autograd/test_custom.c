@@ -1,4 +1,5 @@
-/* tests/unit/autograd/test_custom.c - operators that a program registers: rules on every placement, gradients, refusals.
+/* tests/unit/autograd/test_custom.c - operators that a program registers: rules on every placement, gradients,
+ * refusals.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 

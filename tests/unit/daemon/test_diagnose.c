@@ -1,4 +1,5 @@
-/* tests/unit/daemon/test_diagnose.c - verdicts about made-up jobs: what the recorders say is written down, nothing runs.
+/* tests/unit/daemon/test_diagnose.c - verdicts about made-up jobs: what the recorders say is written down, nothing
+ * runs.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/diagnose.h"
 

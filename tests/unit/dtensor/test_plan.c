@@ -165,7 +165,8 @@ START_TEST(the_inner_split_gives_way_to_the_outer_one)
 }
 END_TEST
 
-/* Each rank has a quarter of 16 rows and wants a half: the rank whose quarter is in its half gets another one, others two. */
+/* Each rank has a quarter of 16 rows and wants a half: the rank whose quarter is in its half gets another one, others
+ * two. */
 START_TEST(what_is_gathered_only_to_be_cut_again_is_exchanged_instead)
 {
     const int size[] = { 2, 2 }, four[] = { 4 };

@@ -1,5 +1,5 @@
-/* tests/unit/dtensor/test_shortlist.c - of more combinations of rules than are planned one by one, the cheapest is found: against
- * all of them, tried here.
+/* tests/unit/dtensor/test_shortlist.c - of more combinations of rules than are planned one by one, the cheapest is
+ * found: against all of them, tried here.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <float.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* tests/unit/nn/test_tied.c - one tensor under two names is one parameter; what hangs on a parameter follows it to a new layout.
+/* tests/unit/nn/test_tied.c - one tensor under two names is one parameter; what hangs on a parameter follows it to a
+ * new layout.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 

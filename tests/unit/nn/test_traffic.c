@@ -215,8 +215,8 @@ static mesh_module *norm(const struct how *h)
 {
     return new_norm(h);
 }
-/* Weights laid out by the program, no styles: x w' is reduced by the program, and what comes back pending once, for x, w and the
- * bias together. */
+/* Weights laid out by the program, no styles: x w' is reduced by the program, and what comes back pending once, for x,
+ * w and the bias together. */
 static mesh_dtensor *by_hand(void *self, mesh_dtensor *x)
 {
     mesh_dtensor *y = run(self, 0, x);
@@ -289,8 +289,8 @@ static const struct test_case {
     { "x + heads(norm(x))", heads_block, .forward = { 1 }, .backward = { 1 } },
     { "x + gated(norm(x))", gated_block, .forward = { 1 }, .backward = { 1 } },
     { "transformer", transformer, .forward = { 4 }, .backward = { 4 } },
-    /* a pair on a split sequence is one all_gather and one reduce_scatter each way; a norm's two parameters, of which every rank
-     * has a part of the gradient, add two small all_reduces */
+    /* a pair on a split sequence is one all_gather and one reduce_scatter each way; a norm's two parameters, of which
+     * every rank has a part of the gradient, add two small all_reduces */
     { "mlp, sequence", new_mlp, true, .forward = { 0, 1, 1 }, .backward = { 0, 1, 1 } },
     { "x + mlp(x), sequence", mlp_bare, true, .forward = { 0, 1, 1 }, .backward = { 0, 1, 1 } },
     { "x + mlp(norm(x)), sequence", mlp_block, true, .forward = { 0, 1, 1 }, .backward = { 0, 1, 1, 2 } },

@@ -16,7 +16,7 @@ static void wait_for_epoch(uint64_t epoch)
     ck_assert_uint_ge(atomic_load(&session->epoch), epoch);
 }
 
-/* Joining ------------------------------------------------------------------------------------------------------------ */
+/* Joining ---------------------------------------------------------------------------------------------------------- */
 
 START_TEST(joining_takes_over_rank_secret_and_peers)
 {
@@ -145,7 +145,7 @@ START_TEST(a_join_that_is_refused_or_senseless_is_an_error)
 }
 END_TEST
 
-/* Notices ------------------------------------------------------------------------------------------------------------ */
+/* Notices ---------------------------------------------------------------------------------------------------------- */
 
 static void notice(struct fake_meshd *f, Mesh__V1__Notice__Kind kind, int rank, int status, const char *sentence)
 {
@@ -238,7 +238,7 @@ START_TEST(an_abort_ends_the_pending_call_and_leaving_still_works)
 }
 END_TEST
 
-/* Losing meshd ------------------------------------------------------------------------------------------------------- */
+/* Losing meshd ----------------------------------------------------------------------------------------------------- */
 
 static void assert_control_is_lost(const char *how)
 {

@@ -89,7 +89,7 @@ START_TEST(a_thread_without_a_session_is_told_to_init)
 }
 END_TEST
 
-/* News --------------------------------------------------------------------------------------------------------------- */
+/* News ------------------------------------------------------------------------------------------------------------- */
 
 /* Bounded, and woken by the session's news. */
 static void wait_for_epoch(struct mesh_session *s, uint64_t epoch)
@@ -290,7 +290,7 @@ START_TEST(a_session_frees_its_slots_from_the_top_down)
 }
 END_TEST
 
-/* Agreements and barriers -------------------------------------------------------------------------------------------- */
+/* Agreements and barriers ------------------------------------------------------------------------------------------ */
 
 static void agrees(struct rank *me)
 {

@@ -217,7 +217,7 @@ START_TEST(reports_records_and_meetings_are_sent_in_order)
 }
 END_TEST
 
-/* Running out of memory ---------------------------------------------------------------------------------------------- */
+/* Running out of memory -------------------------------------------------------------------------------------------- */
 
 static void serve_all(struct fake_meshd *f, const Mesh__V1__ClientMessage *m)
 {

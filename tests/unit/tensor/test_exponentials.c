@@ -1,8 +1,8 @@
-/* tests/unit/tensor/test_exponentials.c - softmax, its logarithm, logsumexp and cross entropy of lines that are hard on sums of
- * exponentials, against long double.
+/* tests/unit/tensor/test_exponentials.c - softmax, its logarithm, logsumexp and cross entropy of lines that are hard on
+ * sums of exponentials, against long double.
  *
- * Lines of lengths around where blocks end, as rows and as columns: the largest element comes first, last, or ever larger ones come;
- * there are infinities and NaN.
+ * Lines of lengths around where blocks end, as rows and as columns: the largest element comes first, last, or ever
+ * larger ones come; there are infinities and NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/check_main.h"
 

@@ -32,7 +32,8 @@
 EXACT(double, )
 EXACT(long double, l)
 
-/* Of float in double, of double in long double (where the C library's has more bits than double: x86-64 and aarch64 do). */
+/* Of float in double, of double in long double (where the C library's has more bits than double: x86-64 and aarch64
+ * do). */
 static const struct {
     const char *name;
     float (*f)(float);

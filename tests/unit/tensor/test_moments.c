@@ -1,8 +1,8 @@
-/* tests/unit/tensor/test_moments.c - variances, and rows scaled by them, of numbers that are hard to take the variance of; against
- * two passes in long double.
+/* tests/unit/tensor/test_moments.c - variances, and rows scaled by them, of numbers that are hard to take the variance
+ * of; against two passes in long double.
  *
- * Each line is tried as a tensor of its own, as the rows and as the columns of a matrix: the centers about which squares are
- * summed change at other places in each.
+ * Each line is tried as a tensor of its own, as the rows and as the columns of a matrix: the centers about which
+ * squares are summed change at other places in each.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/check_main.h"
 
@@ -145,7 +145,8 @@ START_TEST(variance_of_infinite_and_huge_numbers)
 }
 END_TEST
 
-/* Rows whose numbers are far from 0, as far as f32 tells them apart; large enough in all to be written past the caches. */
+/* Rows whose numbers are far from 0, as far as f32 tells them apart; large enough in all to be written past the
+ * caches. */
 enum { N_ROWS = 3 };
 
 static long double deviation(const struct mesh_tensor *x, int64_t row, int64_t n, long double *ret_mean)

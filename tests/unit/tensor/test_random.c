@@ -1,4 +1,5 @@
-/* tests/unit/tensor/test_random.c - random numbers by the hundred are those of one index at a time, and the same on every machine.
+/* tests/unit/tensor/test_random.c - random numbers by the hundred are those of one index at a time, and the same on
+ * every machine.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/check_main.h"
 

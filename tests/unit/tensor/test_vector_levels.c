@@ -1,5 +1,5 @@
-/* tests/unit/tensor/test_vector_levels.c - every kernel with loops for wider vectors gives the same bits at each level that the
- * machine has; only NaN may be another NaN.
+/* tests/unit/tensor/test_vector_levels.c - every kernel with loops for wider vectors gives the same bits at each level
+ * that the machine has; only NaN may be another NaN.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "harness/check_main.h"
 
@@ -11,8 +11,8 @@
 #include "base/vector.h"
 #include "harness/tensors.h"
 
-/* Rows longer than any vector and their unrolled loops, and no multiple of one; so many that eight of them or four are taken
- * together, and one is left. */
+/* Rows longer than any vector and their unrolled loops, and no multiple of one; so many that eight of them or four are
+ * taken together, and one is left. */
 enum { ROWS = 13, COLUMNS = 149 };
 enum { N_GROUPS = 8 }; /* of subjects, a process each */
 
